@@ -1,0 +1,43 @@
+# Every target does its own set-up: a fresh clone needs python3 (3.11+, with venv) and make.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+DATA   ?= data
+LISTEN ?= 127.0.0.1:9092
+
+.PHONY: run test check format bench compat chaos fuzz clean help
+
+help: ## Show the targets.
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+
+$(VENV)/.run: pyproject.toml
+	@echo "Setting up $(VENV) (once) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run
+	@echo "Installing the test tools into $(VENV) (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+run: $(VENV)/.run ## Start a broker on 127.0.0.1:9092, its data under ./data.
+	@exec $(BIN)/barnabas serve --listen $(LISTEN) --data $(DATA) --hints
+
+test: $(VENV)/.dev ## Run the tests.
+	@$(BIN)/python -m pytest
+
+check: $(VENV)/.dev ## Format, lint, types, layers and tests.
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python -m pytest
+
+format: $(VENV)/.dev ## Put the code into the house format.
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+clean: ## Remove what was built (not ./data).
+	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis bench/.work

@@ -1,0 +1,1 @@
+"""Producer and consumer: thin, typed faces of confluent-kafka."""

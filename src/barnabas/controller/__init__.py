@@ -1,0 +1,1 @@
+"""Turns administrative requests into metadata records."""

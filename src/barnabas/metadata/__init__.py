@@ -1,0 +1,1 @@
+"""What topics exist, and how each is configured."""

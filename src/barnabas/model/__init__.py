@@ -1,0 +1,1 @@
+"""Ids, errors and ports that every layer shares."""

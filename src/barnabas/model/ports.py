@@ -1,0 +1,88 @@
+"""The holes through which the core reaches the world: files and nothing else.
+
+Storage speaks to `Disk` and `File` alone. `server/disk.py` fills them with the operating
+system's calls; `testing/memory_disk.py` with memory that can forget what was not synced.
+Errors are `OSError` throughout, as the operating system words them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+Buffer = bytes | bytearray | memoryview
+
+
+class File(Protocol):
+    """One open file that is only ever appended to, cut at its end, or read by position."""
+
+    path: str
+
+    def append(self, buffers: Sequence[Buffer]) -> None:
+        """Write all buffers at the end, or raise and leave the file as long as it was."""
+
+    def read(self, position: int, length: int) -> bytes:
+        """Return the bytes from a position, fewer where the file ends."""
+
+    def size(self) -> int:
+        """Return the length of the file."""
+
+    def truncate(self, size: int) -> None:
+        """Cut the file to a length."""
+
+    def sync(self) -> None:
+        """Return once every byte appended so far would survive a power cut."""
+
+    def close(self) -> None:
+        """Give the file back to the operating system."""
+
+
+class Disk(Protocol):
+    """A tree of folders and files, addressed by strings with `/` between names."""
+
+    def open(self, path: str, *, create: bool = False) -> File:
+        """Open a file for reading and appending."""
+
+    def read_bytes(self, path: str) -> bytes:
+        """Return a whole small file."""
+
+    def write_atomic(self, path: str, content: bytes) -> None:
+        """Replace a small file so that a crash leaves the old or the new one, synced."""
+
+    def map(self, path: str) -> Buffer:
+        """Return the content for reading, memory-mapped where the system can."""
+
+    def list(self, path: str) -> list[str]:
+        """Return the sorted names in a folder; none where there is no such folder."""
+
+    def exists(self, path: str) -> bool:
+        """Tell whether there is a file or folder of this name."""
+
+    def size(self, path: str) -> int:
+        """Return the length of a file by its name."""
+
+    def make_folder(self, path: str) -> None:
+        """Create a folder and its parents; nothing happens where it exists."""
+
+    def rename(self, source: str, target: str) -> None:
+        """Move a file or folder over the target."""
+
+    def remove(self, path: str) -> None:
+        """Delete a file; nothing happens where there is none."""
+
+    def remove_tree(self, path: str) -> None:
+        """Delete a folder with everything in it."""
+
+    def sync_folder(self, path: str) -> None:
+        """Return once the names in a folder would survive a power cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlice:
+    """Bytes that can go from the page cache to a socket without passing through us."""
+
+    file: File
+    position: int
+    length: int
+
+
+Chunk = Buffer | FileSlice

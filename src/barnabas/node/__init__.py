@@ -1,0 +1,1 @@
+"""Routes requests and events; owns partitions and everything that waits."""

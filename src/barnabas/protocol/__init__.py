@@ -1,0 +1,1 @@
+"""Frames, message tables, codecs and record batches."""

@@ -1,0 +1,1 @@
+"""The event-loop edge: sockets, files, threads and timers meet the node here."""

@@ -1,0 +1,1 @@
+"""Append-only logs: segments, indexes, recovery, retention and compaction."""

@@ -1,0 +1,1 @@
+"""Brokers for tests and notebooks."""
