@@ -12,7 +12,7 @@ from enum import IntEnum
 import cramjam
 import lz4.frame
 
-from barnabas.model.errors import CorruptBatch
+from barnabas.model.errors import CorruptBatchError
 from barnabas.model.ports import Buffer
 
 OUTPUT_BYTES_MAX = 256 * 1024 * 1024
@@ -48,7 +48,7 @@ def compress(codec: Codec, content: Buffer, level: int | None = None) -> bytes:
 
 
 def decompress(codec: Codec, content: Buffer, limit: int = OUTPUT_BYTES_MAX) -> bytes:
-    """Return the content unpacked, or raise `CorruptBatch` where it is broken or too large."""
+    """Return the content unpacked, or raise `CorruptBatchError` where it is broken or too large."""
     try:
         match codec:
             case Codec.NONE:
@@ -64,9 +64,9 @@ def decompress(codec: Codec, content: Buffer, limit: int = OUTPUT_BYTES_MAX) -> 
             case Codec.ZSTD:
                 unpacked = _zstd_decompress(content, limit)
     except (zlib.error, RuntimeError, EOFError, ValueError, cramjam.DecompressionError) as error:
-        raise CorruptBatch(f"{codec.name.lower()} data cannot be unpacked: {error}") from error
+        raise CorruptBatchError(f"{codec.name.lower()} data cannot be unpacked: {error}") from error
     if len(unpacked) > limit:
-        raise CorruptBatch(f"{codec.name.lower()} data unpacks to more than {limit} bytes")
+        raise CorruptBatchError(f"{codec.name.lower()} data unpacks to more than {limit} bytes")
     return unpacked
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from barnabas.model.errors import CorruptBatch
+from barnabas.model.errors import CorruptBatchError
 from barnabas.model.ports import Buffer
 from barnabas.protocol.compression import OUTPUT_BYTES_MAX, Codec, compress, decompress
 
@@ -112,13 +112,15 @@ def checksum(batch: Buffer) -> int:
 
 
 def verify(batch: Buffer, header: BatchHeader) -> None:
-    """Raise `CorruptBatch` unless the batch is whole and matches its checksum."""
+    """Raise `CorruptBatchError` unless the batch is whole and matches its checksum."""
     if header.magic != MAGIC:
-        raise CorruptBatch(f"magic {header.magic} at offset {header.base_offset}; only 2 is known")
+        raise CorruptBatchError(
+            f"magic {header.magic} at offset {header.base_offset}; only 2 is known"
+        )
     if header.size != len(batch):
-        raise CorruptBatch(f"batch of {len(batch)} bytes says it has {header.size}")
+        raise CorruptBatchError(f"batch of {len(batch)} bytes says it has {header.size}")
     if checksum(batch) != header.crc:
-        raise CorruptBatch(f"checksum mismatch at offset {header.base_offset}")
+        raise CorruptBatchError(f"checksum mismatch at offset {header.base_offset}")
 
 
 def stamp(buffer: bytearray | memoryview, position: int, base_offset: int, epoch: int) -> None:
@@ -142,7 +144,7 @@ def batches(buffer: Buffer) -> Iterator[tuple[BatchHeader, memoryview]]:
     while position + HEADER_BYTES <= len(view):
         header = parse_header(view, position)
         if header.length < HEADER_BYTES - LENGTH_OVERHEAD:
-            raise CorruptBatch(f"a batch of {header.size} bytes is shorter than its header")
+            raise CorruptBatchError(f"a batch of {header.size} bytes is shorter than its header")
         if position + header.size > len(view):
             return
         yield header, view[position : position + header.size]
@@ -152,7 +154,7 @@ def batches(buffer: Buffer) -> Iterator[tuple[BatchHeader, memoryview]]:
 def records(batch: Buffer, header: BatchHeader, limit: int = OUTPUT_BYTES_MAX) -> Iterator[Record]:
     """Open a batch and walk its records."""
     if header.codec > Codec.ZSTD:
-        raise CorruptBatch(f"codec {header.codec} is not known")
+        raise CorruptBatchError(f"codec {header.codec} is not known")
     body = decompress(Codec(header.codec), memoryview(batch)[HEADER_BYTES:], limit)
     append_time = header.max_timestamp if header.attributes & LOG_APPEND_TIME else None
     position = 0
@@ -161,11 +163,11 @@ def records(batch: Buffer, header: BatchHeader, limit: int = OUTPUT_BYTES_MAX) -
             length, position = read_varint(body, position)
             end = position + length
             if length < 0 or end > len(body):
-                raise CorruptBatch("a record reaches past the end of its batch")
+                raise CorruptBatchError("a record reaches past the end of its batch")
             yield _record(body, position, header, append_time)
             position = end
     except (IndexError, UnicodeDecodeError) as error:
-        raise CorruptBatch("a record is cut short") from error
+        raise CorruptBatchError("a record is cut short") from error
 
 
 def _record(body: bytes, position: int, header: BatchHeader, append_time: int | None) -> Record:
@@ -188,7 +190,7 @@ def _read_bytes(body: bytes, position: int) -> tuple[bytes | None, int]:
     if length < 0:
         return None, position
     if position + length > len(body):
-        raise CorruptBatch("a field reaches past the end of its batch")
+        raise CorruptBatchError("a field reaches past the end of its batch")
     return body[position : position + length], position + length
 
 
@@ -199,7 +201,7 @@ def read_varint(body: bytes, position: int) -> tuple[int, int]:
     raw, shift = byte & 0x7F, 7
     while byte & 0x80:
         if shift > 63:
-            raise CorruptBatch("a varint is longer than ten bytes")
+            raise CorruptBatchError("a varint is longer than ten bytes")
         byte = body[position]
         position += 1
         raw |= (byte & 0x7F) << shift
