@@ -23,6 +23,7 @@ MINUTE_MS = 60 * SECOND_MS
 HOUR_MS = 60 * MINUTE_MS
 DAY_MS = 24 * HOUR_MS
 UNLIMITED = -1
+FIRST_NODE = NodeId(1)
 
 Flush = Literal["ack", "interval"]
 
@@ -31,7 +32,7 @@ Flush = Literal["ack", "interval"]
 class BrokerSettings:
     """Who this broker is, where it listens, and what clients may make it do."""
 
-    node_id: NodeId = NodeId(1)
+    node_id: NodeId = FIRST_NODE
     """The number of this broker, its own within the cluster."""
 
     host: str = "127.0.0.1"
