@@ -16,6 +16,7 @@ from barnabas.model.errors import ApiError, ErrorCode
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
+SHOWN_CHARACTERS_MAX = 200
 
 Value = bool | int | float | str | frozenset[str] | tuple[str, ...]
 Parse = Callable[[str], Value]
@@ -75,15 +76,18 @@ class ConfigDefinition:
         try:
             return self.rule.parse(value.strip())
         except ValueError:
-            message = f"Invalid value {value!r} for {self.name}: it must be {self.rule.allowed}."
+            # A client chose the value, and may have chosen a very long one.
+            shown = repr(value[:SHOWN_CHARACTERS_MAX])
+            message = f"Invalid value {shown} for {self.name}: it must be {self.rule.allowed}."
             raise ApiError(ErrorCode.INVALID_CONFIG, message) from None
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> ApiError:
     """Return the error for a name that is not there, with the nearest one that is."""
-    near = difflib.get_close_matches(name, list(known), n=1)
+    shown = name[:SHOWN_CHARACTERS_MAX]
+    near = difflib.get_close_matches(shown, list(known), n=1)
     hint = f" Did you mean {near[0]}?" if near else ""
-    return ApiError(ErrorCode.INVALID_CONFIG, f"Unknown {kind} config {name!r}.{hint}")
+    return ApiError(ErrorCode.INVALID_CONFIG, f"Unknown {kind} config {shown!r}.{hint}")
 
 
 def boolean() -> Rule:

@@ -16,7 +16,7 @@ from barnabas.metadata.topic_config_table import DEFINITIONS
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.settings import Settings
 
-__all__ = ["DEFINITIONS", "TopicConfig", "definition", "defaults_from", "resolve", "validate"]
+__all__ = ["DEFINITIONS", "TopicConfig", "defaults_from", "definition", "resolve", "validate"]
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 

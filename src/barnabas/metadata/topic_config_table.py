@@ -2,7 +2,7 @@
 
 Where this broker differs, it says so here:
 - `flush` is ours: with `ack`, the default, a produce is answered after its fsync.
-- `flush.ms` defaults to one second, not to never, as `flush=interval` bounds what a power cut loses.
+- `flush.ms` defaults to one second, not to never: `flush=interval` bounds what a power cut loses.
 - `segment.bytes` may be as small as 1024, so that a test can roll segments quickly.
 - `remote.storage.enable` can only be false, as there is no tiered storage.
 """
