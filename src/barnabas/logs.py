@@ -1,8 +1,9 @@
 """Structured log lines: coloured on a terminal, plain into a file, JSON for a machine.
 
 Loggers cost nothing until they are used: `get` hands out a proxy, and structlog is imported by
-`configure` or by the first line. Importing it takes 50 ms, of which 35 are `rich`, which it
-would only use to paint tracebacks; we write plain ones, so it is imported without and takes 15.
+`configure` or by the first line, which configures the defaults where nobody did. Importing it
+takes 50 ms, of which 35 are `rich`, which it would only use to paint tracebacks; we write plain
+ones, so it is imported without and takes 15.
 
 No line is written for a request, so nothing here is tuned for speed beyond structlog's cache.
 """
@@ -45,19 +46,38 @@ class Logger(Protocol):
 class _LazyLogger:
     """A logger by name that asks structlog for itself when it is first written to."""
 
+    __slots__ = ("_bound", "_name")
+
     def __init__(self, name: str) -> None:
         self._name = name
+        self._bound: Any = None
 
     def __getattr__(self, method: str) -> Any:  # noqa: ANN401 - whatever structlog has
         if method.startswith("__"):
             raise AttributeError(method)
-        found = getattr(_structlog().get_logger(logger=self._name), method)
-        if _configured:
-            setattr(self, method, found)
-        return found
+        if self._bound is None:
+            if not _configured:
+                configure()
+            self._bound = _structlog().get_logger().bind(logger=self._name)
+        return getattr(self._bound, method)
+
+    def forget(self) -> None:
+        """Write from now on as it is configured from now on."""
+        self._bound = None
+
+
+class _Forward(logging.Handler):
+    """Brings what libraries write (asyncio: an exception nobody awaited) into the same form."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record of the standard library's as a line of ours."""
+        level = record.levelname.lower()
+        write = getattr(get(record.name), level if level in LEVELS else "warning")
+        write(record.getMessage(), **({"exc_info": record.exc_info} if record.exc_info else {}))
 
 
 _loggers: dict[str, _LazyLogger] = {}
+_forward = _Forward(logging.WARNING)
 _configured = False
 
 
@@ -73,22 +93,17 @@ def configure(*, json: bool = False, level: str = "info", stream: TextIO | None 
         raise ConfigError(f"There is no log level {level!r}; write one of {', '.join(LEVELS)}.")
     structlog = _structlog()
     target = stream or sys.stderr
+    number = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
         processors=[*_common(structlog), *_rendering(structlog, target, json=json)],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
+        wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=structlog.WriteLoggerFactory(target),
         cache_logger_on_first_use=True,
     )
-    _loggers_forget()
-    _configured = True
-
-
-def _loggers_forget() -> None:
-    """Drop the methods that loggers keep, as they write in the way configured before."""
     for logger in _loggers.values():
-        name = logger._name
-        vars(logger).clear()
-        logger._name = name
+        logger.forget()
+    logging.getLogger().addHandler(_forward)
+    _configured = True
 
 
 def _common(structlog: "ModuleType") -> list[Processor]:

@@ -61,7 +61,7 @@ def _from_environment(environment: Mapping[str, str], problems: list[str]) -> li
     for variable in sorted(name for name in environment if name.startswith(PREFIX)):
         key = BY_VARIABLE.get(variable)
         if key is None:
-            hint = _hint(variable, BY_VARIABLE, "unset it")
+            hint = _hint_variable(variable)
             problems.append(f"environment: the variable {variable} sets nothing; {hint}")
             continue
         origin = f"environment variable {variable}"
@@ -85,11 +85,15 @@ def _as_raw(value: object) -> Raw:
 
 def _sections(entries: Iterable[Entry], problems: list[str]) -> dict[str, dict[str, Any]]:
     sections: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
+    refused: set[str] = set()
     for entry in entries:
+        if entry.path[0] in refused:
+            continue  # what stands in a section that does not exist needs no words of its own
         try:
             _take(entry, sections)
         except ValueError as error:
             problems.append(f"{entry.origin}: {error}")
+            refused |= {entry.path[0]} - sections.keys()
     return sections
 
 
@@ -177,6 +181,13 @@ def _check_together(settings: Settings, problems: list[str]) -> None:
 def _hint(name: str, known: Iterable[str], otherwise: str) -> str:
     near = difflib.get_close_matches(name, list(known), n=1)
     return f"did you mean {near[0]}?" if near else otherwise
+
+
+def _hint_variable(variable: str) -> str:
+    # Without the prefix: what all names share would make any two of them look alike.
+    known = {name.removeprefix(PREFIX): name for name in BY_VARIABLE}
+    near = difflib.get_close_matches(variable.removeprefix(PREFIX), known, n=1)
+    return f"did you mean {known[near[0]]}?" if near else "unset it"
 
 
 def _shown(raw: Raw) -> str:
