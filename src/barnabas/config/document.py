@@ -6,31 +6,13 @@ types (`1:30` as ninety, `010` as eight) never happen.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import yaml
 
-from barnabas.config.keys import Raw
+from barnabas.config.keys import TOPICS, Entry
 from barnabas.model.errors import ConfigError
 
-TOPICS = "topics"
-"""The one section whose keys have keys themselves."""
-
 _NULL = "tag:yaml.org,2002:null"
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One value that somebody set."""
-
-    path: tuple[str, ...]
-    """The keys that lead to it."""
-
-    raw: Raw
-    """What was written, as text."""
-
-    origin: str
-    """Where it was written, for messages."""
 
 
 def read(text: str, file: str) -> list[Entry]:

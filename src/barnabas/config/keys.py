@@ -24,7 +24,24 @@ INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 PORT_MAX = 65_535
 
+TOPICS = "topics"
+"""The one section whose keys have keys themselves; `barnabas.config.topics` reads it."""
+
 Raw = str | tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One value that somebody set."""
+
+    path: tuple[str, ...]
+    """The keys that lead to it."""
+
+    raw: Raw
+    """What was written, as text."""
+
+    origin: str
+    """Where it was written, for messages."""
 
 
 class Kind(Enum):

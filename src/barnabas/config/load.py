@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from barnabas.config import document, topics
-from barnabas.config.document import TOPICS, Entry
-from barnabas.config.keys import BY_PATH, BY_VARIABLE, SECTIONS, Raw
+from barnabas.config import topics
+from barnabas.config.keys import BY_PATH, BY_VARIABLE, SECTIONS, TOPICS, Entry, Raw
 from barnabas.config.units import format_size
 from barnabas.model.errors import ConfigError
 from barnabas.model.settings import Settings, TopicSettings
@@ -53,6 +52,8 @@ def _from_file(file: Path | None) -> list[Entry]:
         raise ConfigError(f"{file}: it cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{file}: byte {error.start} is not UTF-8; save it as such.") from None
+    from barnabas.config import document  # noqa: PLC0415 - yaml is slow to import, most have no file
+
     return document.read(text, str(file))
 
 

@@ -7,7 +7,6 @@ KB and KiB are the same 1024 bytes: every default here is a power of two, and a 
 
 import re
 from collections.abc import Mapping
-from fractions import Fraction
 
 from barnabas.model.settings import DAY_MS, GIB, HOUR_MS, KIB, MIB, MINUTE_MS, SECOND_MS, UNLIMITED
 
@@ -21,7 +20,7 @@ _TIMES: Mapping[str, int] = {
     "s": SECOND_MS,
     "ms": 1,
 }
-_NUMBER_AND_UNIT = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)", re.ASCII)
+_NUMBER_AND_UNIT = re.compile(r"([0-9]+)(?:\.([0-9]+))?\s*([A-Za-z]*)", re.ASCII)
 _BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
@@ -68,12 +67,15 @@ def _parse(text: str, scale: Mapping[str, int]) -> int:
     if stripped.lower() in ("unlimited", "-1"):
         return UNLIMITED
     found = _NUMBER_AND_UNIT.fullmatch(stripped)
-    if found is None or found[2].lower() not in scale:
+    if found is None or found[3].lower() not in scale:
         raise ValueError(text)
-    exact = Fraction(found[1]) * scale[found[2].lower()]
-    if exact.denominator != 1:
+    whole, decimals, unit = found[1], found[2] or "", found[3].lower()
+    # In whole numbers throughout: a float would round what is above 2**53.
+    divisor: int = 10 ** len(decimals)
+    number, rest = divmod(int(whole + decimals) * scale[unit], divisor)
+    if rest:
         raise ValueError(text)
-    return exact.numerator
+    return number
 
 
 def _format(number: int, scale: Mapping[str, int]) -> str:
