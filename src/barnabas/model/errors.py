@@ -82,7 +82,7 @@ class StorageError(BrokerError):
     """A log could not be written, or holds what it should not."""
 
 
-class CorruptBatch(StorageError):
+class CorruptBatchError(StorageError):
     """A stored batch does not match its checksum or its own header."""
 
 
