@@ -282,8 +282,8 @@ topics:
         ),
         (
             "topics:\n  a/b:\n    partitions: 1\n",
-            "FILE, line 2: a topic's name has up to 249 letters, digits, dots, underscores "
-            "and dashes.",
+            "FILE, line 2: a topic's name is made of letters, digits, '.', '_' and '-'; "
+            "'a/b' is not.",
         ),
         (
             "topics:\n  a:\n    partitons: 1\n",

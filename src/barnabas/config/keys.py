@@ -17,6 +17,7 @@ from barnabas.config.units import (
     parse_size,
     parse_time,
 )
+from barnabas.controller.topics import PARTITIONS_MAX
 from barnabas.metadata.topic_config_table import SEGMENT_BYTES_MIN
 from barnabas.model.settings import UNLIMITED
 
@@ -175,7 +176,7 @@ TABLE = (
     Key("broker", "data_dir", "data_dir", TEXT),
     Key("broker", "rack", "rack", TEXT, optional=True),
     Key("broker", "auto_create_topics", "auto_create_topics", BOOLEAN),
-    Key("broker", "default_partitions", "default_partitions", INTEGER, 1, INT_MAX),
+    Key("broker", "default_partitions", "default_partitions", INTEGER, 1, PARTITIONS_MAX),
     Key("broker", "delete_topics", "delete_topics", BOOLEAN),
     Key("cluster", "cluster_id", "cluster_id", TEXT, optional=True),
     Key("cluster", "bootstrap_servers", "bootstrap_servers", ADDRESSES),

@@ -5,16 +5,16 @@ A topic takes `partitions`, `replication_factor`, the storage keys that topics i
 (`retention.ms: 2592000000`).
 """
 
-import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from barnabas.config.keys import INT_MAX, Key, Kind, Raw
+from barnabas.config.keys import Key, Kind, Raw
+from barnabas.controller.topics import PARTITIONS_MAX, check_name
 from barnabas.metadata import topic_config
 from barnabas.model.errors import ApiError
 from barnabas.model.settings import UNLIMITED, TopicSettings
 
-PARTITIONS = Key("topics", "partitions", "partitions", Kind.INTEGER, 1, INT_MAX)
+PARTITIONS = Key("topics", "partitions", "partitions", Kind.INTEGER, 1, PARTITIONS_MAX)
 REPLICATION_FACTOR = Key("topics", "replication_factor", "replication_factor", Kind.INTEGER, 1, 32)
 SHAPE = {key.name: key for key in (PARTITIONS, REPLICATION_FACTOR)}
 
@@ -47,7 +47,6 @@ ALIASES = {
 }
 
 KNOWN = (*SHAPE, *ALIASES, *topic_config.DEFINITIONS)
-_LEGAL_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
 
 
 @dataclass(slots=True)
@@ -97,10 +96,10 @@ class TopicDraft:
 
 def begin(name: str) -> TopicDraft:
     """Return a draft, or raise ValueError where no topic can be called so."""
-    if name in (".", "..") or not _LEGAL_NAME.fullmatch(name):
-        raise ValueError(
-            "a topic's name has up to 249 letters, digits, dots, underscores and dashes"
-        )
+    try:
+        check_name(name)
+    except ApiError as error:
+        raise ValueError(error.message) from None
     return TopicDraft(name)
 
 
