@@ -1,7 +1,7 @@
 """Deciding on configs of topics and brokers."""
 
 from collections.abc import Mapping, Sequence
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import NamedTuple
 
 from barnabas.metadata import broker_config, topic_config
@@ -41,16 +41,19 @@ def alter_topic(
         present = topic.config.get(change.name, defaults.get(change.name, known.default))
         wanted[change.name] = _apply(change, present, is_list=known.type is ConfigType.LIST)
     merged = {**topic.config, **{k: v for k, v in wanted.items() if v is not None}}
-    topic_config.resolve({k: v for k, v in merged.items() if wanted.get(k, v) is not None})
+    kept = {key: value for key, value in merged.items() if wanted.get(key, value) is not None}
+    topic_config.resolve(kept, defaults)
     return ConfigChanged(kind=TOPIC, name=name, changes=wanted)
 
 
-def replace_topic(image: Image, name: str, config: Mapping[str, str]) -> ConfigChanged:
+def replace_topic(
+    image: Image, name: str, config: Mapping[str, str], defaults: Mapping[str, str]
+) -> ConfigChanged:
     """Return the record that leaves a topic with exactly these configs (AlterConfigs)."""
     topic = image.topics.get(name)
     if topic is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
-    topic_config.resolve(config)
+    topic_config.resolve(config, defaults)
     gone: dict[str, str | None] = {key: None for key in topic.config if key not in config}
     return ConfigChanged(kind=TOPIC, name=name, changes={**gone, **config})
 
@@ -79,6 +82,13 @@ def replace_broker(image: Image, name: str, config: Mapping[str, str]) -> Config
     return ConfigChanged(kind=BROKER, name=name, changes={**gone, **config})
 
 
+class DynamicSource(Enum):
+    """Where a dynamic config was altered."""
+
+    BROKER = "broker"
+    ALL_BROKERS = "all brokers"
+
+
 def altered_defaults(image: Image, node_id: int) -> dict[str, str]:
     """Return what was altered for every broker and for this one, as topic defaults."""
     altered = {
@@ -86,6 +96,13 @@ def altered_defaults(image: Image, node_id: int) -> dict[str, str]:
         **image.broker_configs.get(str(node_id), {}),
     }
     return broker_config.inherited(altered)
+
+
+def dynamic_values(image: Image, node_id: int, name: str) -> list[tuple[DynamicSource, str]]:
+    """Return what a broker config was altered to, farthest first."""
+    places = ((DynamicSource.ALL_BROKERS, ALL_BROKERS), (DynamicSource.BROKER, str(node_id)))
+    found = [(source, image.broker_configs.get(place, {}).get(name)) for source, place in places]
+    return [(source, value) for source, value in found if value is not None]
 
 
 def _each_once(changes: Sequence[Change]) -> Sequence[Change]:

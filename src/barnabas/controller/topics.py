@@ -40,6 +40,7 @@ def create_topic(
     name: str,
     replicas: Sequence[Sequence[int]],
     config: Mapping[str, str],
+    defaults: Mapping[str, str],
     rng: Random,
 ) -> TopicCreated:
     """Return the record that makes a topic with the given placement."""
@@ -54,7 +55,7 @@ def create_topic(
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
                 f"topic {name!r} collides with {other!r}: '.' and '_' count as the same",
             )
-    topic_config.resolve(config)
+    topic_config.resolve(config, defaults)
     return TopicCreated(
         name=name,
         topic_id=rng.randbytes(16).hex(),

@@ -144,7 +144,9 @@ class Node:
             min(self.settings.replication.default_replication_factor, len(self.nodes)),
             self.nodes,
         )
-        record = topic_decisions.create_topic(self.image, name, replicas, {}, self.rng)
+        record = topic_decisions.create_topic(
+            self.image, name, replicas, {}, self.topic_defaults, self.rng
+        )
         return self.commit([record], now_ms)
 
     def config_of(self, topic: TopicImage) -> TopicConfig:

@@ -47,7 +47,6 @@ class Partition:
         "leader_epoch",
         "log",
         "name",
-        "records_in",
         "topic_id",
         "watchers",
     )
@@ -67,6 +66,7 @@ class Partition:
         self.config = config
         self.leader_epoch = leader_epoch
         self.high_watermark = log.end_offset
+        log.epochs.assign(leader_epoch, log.end_offset)
         self.watchers: dict[Watcher, None] = {}
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
         self._flushing = False
@@ -135,6 +135,17 @@ class Partition:
         if epoch < self.leader_epoch:
             raise ApiError(ErrorCode.FENCED_LEADER_EPOCH)
         raise ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+
+    def delete_before(self, offset: int) -> None:
+        """Make records below an offset unreadable."""
+        self.log.advance_start(offset)
+        self.log.epochs.truncate_start(offset)
+
+    def retire(self) -> None:
+        """Stop serving for good: the topic is deleted. Whoever waits is told on timeout."""
+        self.watchers.clear()
+        self._waiting.clear()
+        self._flushing = True  # no more syncs: the files are going away
 
     def flush(self) -> None:
         """Sync what is not synced yet, whatever the policy."""

@@ -13,9 +13,9 @@ class Timer:
 
     __slots__ = ("action", "deadline_ms")
 
-    def __init__(self, deadline_ms: int, action: Callable[[int], None]) -> None:
+    def __init__(self, deadline_ms: int, action: Callable[[], None]) -> None:
         self.deadline_ms = deadline_ms
-        self.action: Callable[[int], None] | None = action
+        self.action: Callable[[], None] | None = action
 
     def cancel(self) -> None:
         """Do nothing when the moment comes."""
@@ -26,14 +26,19 @@ class Timer:
 
 
 class Timers:
-    """All that waits for a time."""
+    """All that waits for a time.
+
+    The driver sets `now_ms` before each event, from a clock that never jumps: how long somebody
+    waits has nothing to do with what the calendar says.
+    """
 
     def __init__(self) -> None:
+        self.now_ms = 0
         self._heap: list[Timer] = []
 
-    def at(self, deadline_ms: int, action: Callable[[int], None]) -> Timer:
-        """Call the action with the present time, no earlier than the deadline."""
-        timer = Timer(deadline_ms, action)
+    def after(self, delay_ms: int, action: Callable[[], None]) -> Timer:
+        """Call the action once the delay is over."""
+        timer = Timer(self.now_ms + max(1, delay_ms), action)
         heapq.heappush(self._heap, timer)
         return timer
 
@@ -45,10 +50,10 @@ class Timers:
             heapq.heappop(heap)
         return heap[0].deadline_ms if heap else None
 
-    def fire(self, now_ms: int) -> None:
+    def fire(self) -> None:
         """Do everything that is due."""
         heap = self._heap
-        while heap and heap[0].deadline_ms <= now_ms:
+        while heap and heap[0].deadline_ms <= self.now_ms:
             action = heapq.heappop(heap).action
             if action is not None:
-                action(now_ms)
+                action()

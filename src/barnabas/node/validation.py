@@ -25,17 +25,14 @@ UNCOMPRESSED = "uncompressed"
 def checked(batch: memoryview, header: BatchHeader, config: TopicConfig, now_ms: int) -> memoryview:
     """Return the batch to append, which is nearly always the one given; raise `ApiError` else."""
     _check_shape(batch, header, config)
-    attributes = header.attributes
-    if (
-        header.max_timestamp > now_ms + config.message_timestamp_after_max_ms
-        or header.base_timestamp < now_ms - config.message_timestamp_before_max_ms
-    ):
+    too_late = header.max_timestamp > now_ms + config.message_timestamp_after_max_ms
+    if too_late or header.base_timestamp < now_ms - config.message_timestamp_before_max_ms:
         _check_timestamp(header, config, now_ms)
     if config.compacts:
         _check_keys(batch, header)
     if config.compression_type != PRODUCER_CODEC:
         wanted = _codec(config.compression_type)
-        if wanted != attributes & CODEC_MASK:
+        if wanted != header.codec:
             return memoryview(recompress(batch, header, wanted))
     return batch
 

@@ -126,6 +126,7 @@ class Log:
         following = Segment(self.disk, self.folder, self.end_offset, create=True)
         if self.segments:
             self.active.seal()
+            self.epochs.store()
             self._unsynced.append(self.active)
         self._folder_unsynced = True
         self.segments.append(following)
@@ -255,6 +256,7 @@ class Log:
     def close(self) -> None:
         """Write indexes and producers; the caller has synced the data before."""
         self.write_snapshot(sync=True)
+        self.epochs.store()
         for segment in self.segments:
             segment.close()
 
