@@ -17,34 +17,39 @@ LONG_LENGTHS = (126, 127, 128, 300)
 """Around the place where a varint takes a second byte."""
 
 
-def random_message(cls: type[Message], version: int, rng: Random) -> Message:
-    """Return a message that the version can carry."""
+def random_message(
+    cls: type[Message], version: int, rng: Random, *, small: bool = False
+) -> Message:
+    """Return a message that the version can carry.
+
+    Small integers suit readers that turn error codes and times into types of their own.
+    """
     message = cls()
     for field in fields_at(cls, version):
         # Tagged fields at their default take another path through the codec.
         if field.present and (field.tag is None or rng.randrange(2)):
-            setattr(message, field.name, _value(field, version, rng))
+            setattr(message, field.name, _value(field, version, rng, small))
     return message
 
 
-def _value(field: Field, version: int, rng: Random) -> object:
+def _value(field: Field, version: int, rng: Random, small: bool) -> object:
     if field.nullable and rng.randrange(4) == 0:
         return None
     if not field.array:
-        return _element(field, version, rng)
+        return _element(field, version, rng, small)
     scalar = field.struct is None
     count = rng.choice(LONG_LENGTHS) if scalar and rng.randrange(20) == 0 else rng.randrange(4)
-    return [_element(field, version, rng) for _ in range(count)]
+    return [_element(field, version, rng, small) for _ in range(count)]
 
 
-def _element(field: Field, version: int, rng: Random) -> object:
+def _element(field: Field, version: int, rng: Random, small: bool) -> object:
     if field.struct is not None:
-        return random_message(field.struct, version, rng)
+        return random_message(field.struct, version, rng, small=small)
     if field.kind == "string":
         return "".join(rng.choices(ALPHABET, k=_length(rng)))
     if field.kind in {"bytes", "records"}:
         return rng.getrandbits(8 * 300).to_bytes(300, "big")[: _length(rng)]
-    return _fixed(field.kind, rng)
+    return rng.randrange(4) if small and field.kind in INTEGER_BITS else _fixed(field.kind, rng)
 
 
 def _fixed(kind: str, rng: Random) -> object:
