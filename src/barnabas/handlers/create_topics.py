@@ -1,4 +1,4 @@
-"""CreateTopics (key 19), versions 2 to 7. Replicas are placed by hand or by us; -1 is the default."""
+"""CreateTopics (key 19), versions 2 to 7; replicas placed by hand or by us, -1 is the default."""
 
 from barnabas.controller import topics
 from barnabas.handlers.context import RequestContext

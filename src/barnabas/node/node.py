@@ -110,6 +110,11 @@ class Node:
         self.journal.propose(changes, now_ms, committed)
         return pending
 
+    def commit_now(self, changes: Sequence[MetadataRecord], now_ms: int) -> None:
+        """Write metadata before anybody is served."""
+        self.journal.commit_now(changes, now_ms)
+        self._reconcile()
+
     def find(self, key: str | bytes, partition: int) -> Partition:
         """Return a partition by its topic's name or id, or raise what its absence means."""
         if isinstance(key, str):
