@@ -16,9 +16,10 @@ from barnabas.metadata.records import (
     ClusterFormed,
     MetadataRecord,
     ProducerIdsReserved,
+    TopicCreated,
 )
 from barnabas.metadata.topic_config import TopicConfig
-from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.errors import ApiError, ErrorCode, StorageError
 from barnabas.model.ids import NodeId, TopicId, TopicPartition
 from barnabas.model.ports import Disk
 from barnabas.model.settings import Settings
@@ -30,10 +31,13 @@ from barnabas.node.pending import Pending
 from barnabas.node.quotas import Quota
 from barnabas.node.timers import Timers
 from barnabas.storage.checkpoints import Checkpoints
+from barnabas.storage.ownership import own_folder
 from barnabas.storage.recovery import open_log
 
 PRODUCER_ID_BLOCK = 1000
 TOPICS_FOLDER = "topics"
+DELETED = ".deleted"
+REOPEN_AFTER_MS = 1000
 
 
 class Node:
@@ -56,6 +60,8 @@ class Node:
         self.advertised = (settings.broker.host, settings.broker.port)
         self._static_defaults = topic_config.defaults_from(settings)
         self._producer_ids = iter(range(0))
+        # Topics whose creation is not synced yet: nothing may be stored in their name.
+        self._uncommitted: set[str] = set()
 
     @property
     def image(self) -> Image:
@@ -77,6 +83,7 @@ class Node:
         clean = self.checkpoints.take_clean_marker()
         recovered = self.journal.open()
         self._report("metadata", recovered.truncated_bytes, recovered.problems)
+        self._refuse_lost_metadata()
         changes: list[MetadataRecord] = []
         if not self.image.cluster_id:
             named = self.settings.cluster.cluster_id or self._new_cluster_id()
@@ -96,18 +103,25 @@ class Node:
         self.checkpoints.write_clean_marker()
 
     def recovery_points(self) -> dict[TopicPartition, int]:
-        """Up to where each log is safe on disk."""
-        return {name: p.log.flushed_offset for name, p in self.partitions.items()}
+        """Up to where each log is safe on disk, by the ids of topics: names are used again."""
+        return {
+            TopicPartition(topic_id.hex(), number): partition.log.flushed_offset
+            for topic_id, opened in self.by_topic_id.items()
+            for number, partition in opened.items()
+        }
 
     def commit(self, changes: Sequence[MetadataRecord], now_ms: int) -> Pending[bool]:
         """Write metadata; what it changes takes effect before the answer."""
         pending: Pending[bool] = Pending()
+        created = [change.topic_id for change in changes if isinstance(change, TopicCreated)]
 
         def committed() -> None:
+            self._uncommitted.difference_update(created)
             self._reconcile()
             pending.complete(result=True)
 
         self.journal.propose(changes, now_ms, committed)
+        self._uncommitted.update(created)
         return pending
 
     def commit_now(self, changes: Sequence[MetadataRecord], now_ms: int) -> None:
@@ -138,8 +152,12 @@ class Node:
             return pending
         first = self.image.next_producer_id
         block = ProducerIdsReserved(next_producer_id=first + PRODUCER_ID_BLOCK)
-        self._producer_ids = iter(range(first + 1, first + PRODUCER_ID_BLOCK))
-        self.commit([block], now_ms).when_done(lambda _: pending.complete(first))
+
+        def reserved(_: bool) -> None:
+            self._producer_ids = iter(range(first + 1, first + PRODUCER_ID_BLOCK))
+            pending.complete(first)
+
+        self.commit([block], now_ms).when_done(reserved)
         return pending
 
     def auto_create(self, name: str, now_ms: int) -> Pending[bool]:
@@ -163,23 +181,38 @@ class Node:
         return f"{self.settings.broker.data_dir}/{TOPICS_FOLDER}/{name}"
 
     def _reconcile(self) -> None:
-        """Make partitions agree with the image: open, drop, configure."""
+        """Make partitions agree with the image: drop, open, configure."""
+        for topic_id in [t for t in self.by_topic_id if t not in self.image.names]:
+            self._drop_topic(topic_id)
         for topic in self.image.topics.values():
+            if topic.topic_id.hex() in self._uncommitted:
+                continue
             opened = self.by_topic_id.get(topic.topic_id, {})
             if len(opened) < len(topic.partitions):
-                self._open_topic(topic, clean=False, recovery_points={})
+                self._try_to_open(topic)
             config = self.config_of(topic)
             for partition in opened.values():
                 if partition.config != config:
                     partition.configure(config)
-        for topic_id in [t for t in self.by_topic_id if t not in self.image.names]:
-            self._drop_topic(topic_id)
+
+    def _try_to_open(self, topic: TopicImage) -> None:
+        """Open what a topic got since the start; where the disk refuses, try again later."""
+        try:
+            self._open_topic(topic, clean=False, recovery_points={})
+        except OSError as error:
+            facts = {"topic": topic.name, "problem": str(error)}
+            self.outbox.append(Notice("error", "cannot open a topic's logs yet", facts))
+            self.timers.after(REOPEN_AFTER_MS, self._reconcile)
 
     def _open_topic(
         self, topic: TopicImage, *, clean: bool, recovery_points: dict[TopicPartition, int]
     ) -> None:
         config = self.config_of(topic)
         opened = self.by_topic_id.setdefault(topic.topic_id, {})
+        owned = own_folder(self.disk, self.topic_folder(topic.name), topic.topic_id)
+        if owned.problem:
+            facts = {"topic": topic.name, "problem": owned.problem}
+            self.outbox.append(Notice("warning", "a topic's folder was not as expected", facts))
         for number, placed in enumerate(topic.partitions):
             if number in opened:
                 continue
@@ -189,8 +222,9 @@ class Node:
                 f"{self.topic_folder(topic.name)}/{number}",
                 log_settings(config),
                 clean=clean,
-                recovery_point=recovery_points.get(name, 0),
+                recovery_point=recovery_points.get(TopicPartition(topic.topic_id.hex(), number), 0),
             )
+            owned.become_safe_with(recovered.log)
             self._report(str(name), recovered.truncated_bytes, recovered.problems)
             partition = Partition(
                 name, topic.topic_id, recovered.log, config, placed.leader_epoch, self.outbox
@@ -203,19 +237,30 @@ class Node:
             del self.partitions[partition.name]
             partition.retire()
         name = next(iter(dropped.values())).name.topic
-        retired = f"{self.topic_folder(name)}.{topic_id.hex()}.deleted"
+        retired = f"{self.topic_folder(name)}.{topic_id.hex()}{DELETED}"
         self.disk.rename(self.topic_folder(name), retired)
         self.outbox.append(Remove((retired,), delay_ms=0))
 
     def _remove_strangers(self) -> None:
-        """Set aside folders that no topic owns: a deletion that a crash cut short."""
+        """Finish deletions that a crash cut short, and tell of folders that no topic owns."""
         base = f"{self.settings.broker.data_dir}/{TOPICS_FOLDER}"
         for name in self.disk.list(base):
-            if name.endswith(".deleted"):
+            if name in self.image.topics:
+                continue
+            if name.endswith(DELETED):
                 self.outbox.append(Remove((f"{base}/{name}",), delay_ms=0))
-            elif name not in self.image.topics:
+            else:
                 facts = {"folder": f"{base}/{name}"}
                 self.outbox.append(Notice("warning", "a folder belongs to no topic", facts))
+
+    def _refuse_lost_metadata(self) -> None:
+        """Stop where there are topics on disk and no cluster that they could belong to."""
+        topics = f"{self.settings.broker.data_dir}/{TOPICS_FOLDER}"
+        if not self.image.cluster_id and self.disk.list(topics):
+            raise StorageError(
+                f"{topics} holds topics, but the metadata that describes them is gone; restore "
+                f"{self.journal.folder} from a backup, or move {topics} away to start empty"
+            )
 
     def _report(self, what: str, truncated: int, problems: Sequence[str]) -> None:
         if truncated:

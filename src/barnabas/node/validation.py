@@ -33,7 +33,7 @@ def checked(batch: memoryview, header: BatchHeader, config: TopicConfig, now_ms:
     if config.compression_type != PRODUCER_CODEC:
         wanted = _codec(config.compression_type)
         if wanted != header.codec:
-            return memoryview(recompress(batch, header, wanted))
+            return _recompressed(batch, header, wanted)
     return batch
 
 
@@ -88,6 +88,13 @@ def _check_keys(batch: memoryview, header: BatchHeader) -> None:
         raise ApiError(ErrorCode.INVALID_RECORD, str(error)) from error
     if keyless:
         raise ApiError(ErrorCode.INVALID_RECORD, "every record of a compacted topic needs a key")
+
+
+def _recompressed(batch: memoryview, header: BatchHeader, codec: Codec) -> memoryview:
+    try:
+        return memoryview(recompress(batch, header, codec))
+    except CorruptBatchError as error:
+        raise ApiError(ErrorCode.INVALID_RECORD, str(error)) from error
 
 
 def _codec(name: str) -> Codec:

@@ -17,7 +17,7 @@ from barnabas.logs import get
 from barnabas.node.effects import Clean, Effect, Flush, Notice, Remove
 from barnabas.node.node import Node
 from barnabas.storage.compaction import Cleaned, Group
-from barnabas.storage.log import FlushTask
+from barnabas.storage.flush import FlushTask, carry_out
 
 RunEvent = Callable[..., None]
 SYNC_FAILED = 70
@@ -76,10 +76,7 @@ class EffectDriver:
     def sync(self, task: FlushTask) -> None:
         """Sync a log's files. A sync that failed is never tried again: the process stops."""
         try:
-            for file in task.files:
-                file.sync()
-            if task.folder is not None:
-                self._node.disk.sync_folder(task.folder)
+            carry_out(self._node.disk, task)
         except OSError as error:
             _stop_at_once(str(error))
 
@@ -108,8 +105,8 @@ class EffectDriver:
         )
         output, problem = self._cleaner.communicate(content)
         if self._cleaner.returncode == 0:
-            groups, clean_upto, before, after = json.loads(output)
-            done = Cleaned([Group(*group) for group in groups], clean_upto, before, after)
+            groups, *facts = json.loads(output)
+            done = Cleaned([Group(*group) for group in groups], *facts)
         elif self._cleaner.returncode > 0:
             text = problem.decode(errors="replace").strip().splitlines()
             log.error("compaction failed", folder=effect.plan.folder, problem=text[-1:])

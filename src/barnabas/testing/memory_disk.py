@@ -2,7 +2,7 @@
 
     disk = MemoryDisk()
     ... write, sync some of it ...
-    disk.power_cut(Random(seed))      # open files are dead; what is left is what a machine might find
+    disk.power_cut(Random(seed))      # what is left is what a machine might find
 
 What a power cut may do, drawn from the seed:
 - to a file: any number of the truncations and appends since its last sync happened, the last of
@@ -289,6 +289,17 @@ class MemoryDisk:
         for change in reversed(wanted):
             change.apply()
         self._changes = [change for change in self._changes if change not in wanted]
+
+    def sync_all(self) -> None:
+        """Make everything safe."""
+        self.step("sync_all", "")
+        for change in self._changes:
+            change.apply()
+        self._changes.clear()
+        for folder in self._folders(self.root):
+            for entry in folder.now.values():
+                if isinstance(entry, Content):
+                    entry.sync()
 
     def power_cut(self, rng: Random) -> None:
         """Forget what was not synced, as far as the drive happened not to have it yet."""
