@@ -54,6 +54,7 @@ class LogMachine(RuleBasedStateMachine):
         self.epoch = 0
         self.safe_end = 0
         self.recovery_point = 0
+        self.compacted = 0
         self.task: FlushTask | None = None
         self.log = self.opened(clean=False)
 
@@ -138,7 +139,8 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(fraction=fractions)
     def truncate(self, fraction: float) -> None:
-        offset = self.offset_at(fraction)
+        # Nothing below the high watermark is ever truncated, nor anything above it compacted.
+        offset = max(self.offset_at(fraction), self.compacted)
         for path in self.log.truncate(offset):
             self.disk.remove(path)
         holding = [b.base for b in self.model.batches if b.base <= offset < b.end]
@@ -163,6 +165,7 @@ class LogMachine(RuleBasedStateMachine):
         for path in compaction.apply(self.log, cleaned):
             self.disk.remove(path)
         self.model.compact(work, cleaned.clean_upto)
+        self.compacted = work.end
 
     # --- what goes wrong
 
@@ -177,6 +180,9 @@ class LogMachine(RuleBasedStateMachine):
         self.disk.power_cut(Random(seed))
         self.reopen()
         assert self.log.end_offset >= promised
+        if promised <= self.model.start:
+            # Nothing readable was ever synced: the first segment may be gone, or even the folder.
+            self.model.start = self.log.start_offset
         assert self.log.end_offset in self.model.boundaries()
         self.model.cut(self.log.end_offset)
 
@@ -257,7 +263,7 @@ class LogMachine(RuleBasedStateMachine):
                 again = make_batch(pairs, producer=batch.producer)
                 sent = self.log.producers.check(parse_header(again))
                 assert sent is not None, f"the retry of {batch.producer} would be a duplicate"
-                assert sent.first_offset == batch.base
+                assert sent.first_offset == batch.base, (sent, batch.producer, batch.base)
 
     def teardown(self) -> None:
         if hasattr(self, "log") and sys.exc_info()[0] is None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ports import Disk, FileSlice
-from barnabas.protocol.records import BatchHeader, Record, stamp
+from barnabas.protocol.records import BatchHeader, Record, build, parse_header, stamp
 from barnabas.storage import times
 from barnabas.storage.checkpoints import write_number
 from barnabas.storage.epochs import LeaderEpochs
@@ -136,9 +136,7 @@ class Log:
         """
         if self.segments:
             self.active.write_indexes()
-            if self.epochs.store():
-                self.unsynced.add_paths((self.epochs.path,))
-            self.write_snapshot()
+            self.store_memory()
         following = Segment(
             self.disk,
             self.folder,
@@ -155,16 +153,21 @@ class Log:
         self._bases.append(following.base_offset)
         return following
 
-    def write_snapshot(self) -> None:
-        """Store what is known of producers as of the end, and drop the oldest snapshots."""
+    def store_memory(self) -> None:
+        """Write what is known of epochs and producers as of the end; drop old snapshots."""
+        if self.epochs.store():
+            self.unsynced.add_paths((self.epochs.path,))
         offsets = snapshot_offsets(self.disk, self.folder)
         if self.producers.by_id or offsets:
             path = snapshot_path(self.folder, self.end_offset)
             self.disk.write_atomic(path, self.producers.encode(), sync=False)
             self.unsynced.add_paths((path,))
             offsets = sorted({*offsets, self.end_offset})
+        # One for each segment's start: a truncation below the newest needs an older one, and
+        # compaction may have removed the batches that would otherwise tell.
         for offset in offsets[:-SNAPSHOTS_KEPT]:
-            self.disk.remove(snapshot_path(self.folder, offset))
+            if offset not in self._bases:
+                self.disk.remove(snapshot_path(self.folder, offset))
 
     def begin_flush(self) -> FlushTask | None:
         """Say what must be synced for everything appended so far to be safe."""
@@ -264,8 +267,7 @@ class Log:
 
     def close(self) -> None:
         """Write indexes and producers; the caller has synced the records before."""
-        self.write_snapshot()
-        self.epochs.store()
+        self.store_memory()
         for segment in self.segments:
             segment.close()
 
@@ -305,8 +307,26 @@ class Log:
             self.roll()
         else:
             self.active.truncate(self.active.position_of(boundary))
+            self._fill_gap(boundary)
             self.active.file.sync()
         return paths
+
+    def _fill_gap(self, end_offset: int) -> None:
+        """Let an empty batch stand for what compaction removed before the end.
+
+        Offsets are not given out again, and a segment must reach up to the next.
+        """
+        base = self.active.next_offset
+        if base < end_offset:
+            epoch = self.epochs.epoch_for(base)
+            batch = build(
+                [],
+                base_offset=base,
+                last_offset=end_offset - 1,
+                base_timestamp=-1,
+                leader_epoch=epoch,
+            )
+            self.active.append(batch, parse_header(batch), base)
 
     def _must_roll(self, active: Segment, header: BatchHeader) -> bool:
         if not active.size:

@@ -267,6 +267,8 @@ class _Opening:
             self._disk.remove(f"{self._folder}/{TRUNCATED_FILE}")
         elif log.unsynced.any_files:
             log.unsynced.add_folders((self._folder,))
+            # Compaction may soon remove the batches from which this was learned.
+            log.store_memory()
             log.flush()
         log.sealed_offset = log.active.base_offset
 
