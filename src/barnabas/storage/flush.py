@@ -64,7 +64,9 @@ class Unsynced:
         self._files.pop(file.path, None)
 
     def take(self) -> tuple[list[File], tuple[str, ...]]:
-        """Hand everything over."""
+        """Hand everything over, which nearly always is nothing."""
+        if not (self._files or self._paths or self._folders):
+            return [], ()
         files = [*self._files.values()]
         files += [self._disk.open(path) for path in self._paths if self._disk.exists(path)]
         folders = tuple(self._folders)

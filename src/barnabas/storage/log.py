@@ -252,6 +252,8 @@ class Log:
         self.epochs.truncate_end(self.end_offset)
         self.disk.remove(f"{self.folder}/{CLEANER_FILE}")
         self.producers = rebuild(self)[0]
+        # Snapshots of what was cut must not come back once there is something in its place.
+        self.unsynced.add_folders((self.folder,))
         return paths
 
     def retire(self, segment: Segment) -> list[str]:

@@ -53,6 +53,7 @@ def open_log(
         # A clean log whose headers do not add up was damaged since: look at all of it.
         if not clean:
             raise
+        clean = False
         opening = _Opening(disk, folder, settings, recovery_point)
         opening.run(clean=False)
     opening.make_safe(clean=clean, new_names=new_names)
@@ -219,7 +220,7 @@ class _Opening:
         if log.segments:
             start = max(start, log.segments[0].base_offset)
             end = log.active.next_offset
-        if end < self.recovery_point and not self.problems:
+        if max(start, end) < self.recovery_point and not self.problems:
             self.problems.append(
                 f"{self._folder} ends at offset {end}, yet up to {self.recovery_point} was synced"
             )
@@ -260,13 +261,12 @@ class _Opening:
     def make_safe(self, *, clean: bool, new_names: list[str]) -> None:
         """Sync what was found: it may be in the page cache alone, and its folders' names too."""
         log = self.log
-        log.unsynced.add_folders(new_names)
+        log.unsynced.add_folders([*new_names, self._folder])
         if clean:
             log.flushed_offset = log.end_offset
             # The stop that was clean stored recovery points too: none is older than the cut.
             self._disk.remove(f"{self._folder}/{TRUNCATED_FILE}")
         elif log.unsynced.any_files:
-            log.unsynced.add_folders((self._folder,))
             # Compaction may soon remove the batches from which this was learned.
             log.store_memory()
             log.flush()

@@ -1,0 +1,266 @@
+"""The plug is pulled at every single step of whatever takes more than one.
+
+Each act runs once to count what it asks of the disk, then once for each of those steps: the n-th
+raises, the power goes, and the log is opened from what is left.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from random import Random
+from typing import NamedTuple
+
+import pytest
+
+from barnabas.metadata.image import Image
+from barnabas.metadata.records import ClusterFormed, ProducerIdsReserved
+from barnabas.node import journal as journals
+from barnabas.node.journal import Journal
+from barnabas.protocol.records import Record, parse_header, records
+from barnabas.storage import compaction
+from barnabas.storage.log import Log, LogSettings
+from barnabas.storage.recovery import open_log
+from barnabas.testing.batches import append, make_batch, read_all
+from barnabas.testing.memory_disk import MemoryDisk
+
+FOLDER = "data/topics/orders/0"
+SETTINGS = LogSettings(segment_bytes=300, index_interval_bytes=100)
+CUTS_PER_STEP = 4
+
+
+class PlugPulled(Exception):  # noqa: N818 - nothing is wrong with the program
+    """The machine is off."""
+
+
+def count_steps(disk: MemoryDisk, act: Callable[[], object]) -> int:
+    before = disk.steps
+    act()
+    return disk.steps - before
+
+
+def interrupt(disk: MemoryDisk, step: int, act: Callable[[], object], rng: Random) -> None:
+    """Run the act up to a step, and cut the power."""
+    last = disk.steps + step
+
+    def before(_: str, path: str) -> None:
+        if disk.steps >= last:
+            raise PlugPulled(path)
+
+    disk.before = before
+    with pytest.raises(PlugPulled):
+        act()
+    disk.power_cut(rng)
+    disk.room = None
+
+
+def opened(disk: MemoryDisk, recovery_point: int = 0) -> Log:
+    return open_log(disk, FOLDER, SETTINGS, root="data", recovery_point=recovery_point).log
+
+
+def content(log: Log) -> list[Record]:
+    return [r for header, batch in read_all(log) for r in records(batch, header)]
+
+
+def filled() -> tuple[MemoryDisk, Log]:
+    """Return a flushed log of many small segments, in which keys repeat."""
+    disk = MemoryDisk()
+    log = opened(disk)
+    for number in range(12):
+        key = b"key-%d" % (number % 4)
+        pairs = [(key, b"%d" % number * 20), (b"once-%d" % number, b"stays" if number else None)]
+        append(log, make_batch(pairs, timestamp=number, producer=(1, 0, 2 * number)))
+    log.flush()
+    assert len(log.segments) > 3
+    return disk, log
+
+
+def every_cut(act: Callable[[MemoryDisk, Log], object], check: "Check") -> None:
+    disk, log = filled()
+    steps = count_steps(disk, lambda: act(disk, log))
+    assert steps > 0
+    for step in range(1, steps + 1):
+        for cut in range(CUTS_PER_STEP):
+            disk, log = filled()
+            point = log.flushed_offset if cut % 2 else 0
+            interrupt(disk, step, partial(act, disk, log), Random(step * 100 + cut))
+            check(Found(opened(disk, point), f"step {step}, cut {cut}"))
+
+
+class Found(NamedTuple):
+    """What was found after a cut, and which cut that was."""
+
+    log: Log
+    where: str
+
+
+Check = Callable[[Found], None]
+EVERYTHING = content(filled()[1])
+
+
+def compact(disk: MemoryDisk, log: Log) -> None:
+    """Clean everything that is sealed."""
+    work = compaction.plan(
+        log, compaction.Urgency(0, 0, 1 << 40), delete_retention_ms=10, now_ms=50, upto=1 << 40
+    )
+    assert work is not None
+    compaction.apply(log, compaction.clean(disk, work))
+
+
+def compacted() -> list[Record]:
+    disk, log = filled()
+    compact(disk, log)
+    return content(log)
+
+
+def test_a_compaction_happens_segment_by_segment_or_not_at_all() -> None:
+    after = compacted()
+    assert 0 < len(after) < len(EVERYTHING)
+
+    def check(found: Found) -> None:
+        left = content(found.log)
+        offsets = [record.offset for record in left]
+        assert offsets == sorted(set(offsets)), found.where
+        assert set(left) <= set(EVERYTHING), found.where
+        assert set(left) >= set(after), found.where
+        assert found.log.end_offset == 24, found.where
+
+    every_cut(compact, check)
+
+
+def test_a_crash_within_the_recovery_from_a_crash() -> None:
+    """Recovery is interrupted at every step of its own, twice over."""
+
+    disk, log = filled()
+    steps_of_compaction = count_steps(disk, partial(compact, disk, log))
+
+    def half_compacted(seed: int) -> MemoryDisk:
+        disk, log = filled()
+        step = Random(seed).randint(1, steps_of_compaction)
+        interrupt(disk, step, partial(compact, disk, log), Random(seed))
+        return disk
+
+    after = set(compacted())
+    for seed in range(12):
+        disk = half_compacted(seed)
+        for step in range(1, count_steps(disk, partial(opened, disk)) + 1):
+            disk = half_compacted(seed)
+            interrupt(disk, step, partial(opened, disk), Random(step))
+            left = content(opened(disk))
+            assert after <= set(left) <= set(EVERYTHING), f"seed {seed}, step {step}"
+            assert len(left) == len(set(left))
+
+
+def test_what_was_flushed_survives_appends_rolls_and_flushes() -> None:
+    promised = [24]
+
+    def act(_: MemoryDisk, log: Log) -> None:
+        promised[:] = [24]
+        for number in range(6):
+            append(log, make_batch([(b"more", b"x" * 60)], producer=(1, 0, 24 + number)))
+            log.flush()
+            promised.append(log.flushed_offset)
+
+    def check(found: Found) -> None:
+        end = found.log.end_offset
+        assert end >= promised[-1], found.where
+        assert content(found.log)[:24] == EVERYTHING, found.where
+        for sequence in range(24, end):
+            header = parse_header(make_batch(producer=(1, 0, sequence)))
+            sent = found.log.producers.check(header) if sequence >= end - 5 else None
+            assert sent is None or sent.first_offset == sequence, found.where
+
+    every_cut(act, check)
+
+
+def test_retention_leaves_no_hole() -> None:
+    def check(found: Found) -> None:
+        left = content(found.log)
+        assert left == EVERYTHING[len(EVERYTHING) - len(left) :], found.where
+        assert found.log.end_offset == 24, found.where
+        assert len(left) >= len(kept), found.where
+
+    _, log = filled()
+    log.drop_segments(3)
+    kept = content(log)
+    every_cut(lambda _, log: log.drop_segments(3), check)
+
+
+def test_retention_on_a_full_disk_leaves_no_hole() -> None:
+    def drop(disk: MemoryDisk, log: Log) -> None:
+        disk.room = 0
+        log.drop_segments(3)
+
+    def check(found: Found) -> None:
+        left = content(found.log)
+        assert left == EVERYTHING[len(EVERYTHING) - len(left) :], found.where
+        assert found.log.end_offset == 24, found.where
+
+    every_cut(drop, check)
+
+
+def test_a_truncation_takes_nothing_from_below() -> None:
+    def check(found: Found) -> None:
+        left = content(found.log)
+        assert left == EVERYTHING[: len(left)], found.where
+        assert len(left) >= 6, found.where
+        assert found.log.end_offset == len(left), found.where
+        sent = found.log.producers.by_id[1].batches[-1]
+        assert sent.last_offset + 1 == len(left), found.where
+
+    every_cut(lambda _, log: log.truncate(6), check)
+
+
+def test_deleting_records_takes_effect_or_not() -> None:
+    starts = set()
+
+    def check(found: Found) -> None:
+        starts.add(found.log.start_offset)
+        assert found.log.end_offset == 24
+
+    every_cut(lambda _, log: log.advance_start(7), check)
+    assert starts == {0, 7}
+
+
+def journal_with(count: int) -> tuple[MemoryDisk, Journal]:
+    disk = MemoryDisk()
+    journal = Journal(disk, "data", [])
+    journal.open()
+    journal.commit_now([ClusterFormed(cluster_id="kept")], 0)
+    for number in range(count):
+        journal.commit_now([ProducerIdsReserved(next_producer_id=number)], 0)
+    return disk, journal
+
+
+def reopened(disk: MemoryDisk) -> Image:
+    journal = Journal(disk, "data", [])
+    journal.open()
+    return journal.image
+
+
+def test_the_journal_survives_writing_itself_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journals, "SNAPSHOT_AFTER", 5)
+    disk, _ = journal_with(10)
+    long = disk.size("data/__cluster_metadata/00000000000000000000.log")
+    steps = count_steps(disk, lambda: reopened(disk))
+    assert disk.size("data/__cluster_metadata/00000000000000000000.log") < long
+    for step in range(1, steps + 1):
+        for cut in range(CUTS_PER_STEP):
+            disk, _ = journal_with(10)
+            interrupt(disk, step, partial(reopened, disk), Random(step * 100 + cut))
+            image = reopened(disk)
+            assert (image.cluster_id, image.next_producer_id) == ("kept", 9), f"step {step}"
+            image = reopened(disk)
+            assert (image.cluster_id, image.next_producer_id) == ("kept", 9), f"step {step}"
+
+
+def test_committed_metadata_survives_a_crash_at_any_step() -> None:
+    disk, journal = journal_with(2)
+
+    def act() -> None:
+        journal.commit_now([ProducerIdsReserved(next_producer_id=77)], 0)
+
+    steps = count_steps(disk, act)
+    for step in range(1, steps + 1):
+        for cut in range(CUTS_PER_STEP):
+            disk, journal = journal_with(2)
+            interrupt(disk, step, act, Random(step * 100 + cut))
+            assert reopened(disk).next_producer_id in (1, 77)
