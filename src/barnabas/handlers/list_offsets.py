@@ -22,18 +22,25 @@ EARLIEST = -2
 MAX_TIMESTAMP = -3
 EARLIEST_LOCAL = -4
 READ_COMMITTED = 1
+LEADER_EPOCHS_FROM = 4
 
 
 def handle(node: Node, request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
     """Answer each partition by itself."""
-    del context
+    with_epoch = context.version >= LEADER_EPOCHS_FROM
     committed_only = request.isolation_level == READ_COMMITTED
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
                 name=topic.name,
                 partitions=[
-                    _answer(node, topic.name, wanted, committed_only=committed_only)
+                    _answer(
+                        node,
+                        topic.name,
+                        wanted,
+                        committed_only=committed_only,
+                        with_epoch=with_epoch,
+                    )
                     for wanted in topic.partitions
                 ],
             )
@@ -43,7 +50,12 @@ def handle(node: Node, request: ListOffsetsRequest, context: RequestContext) -> 
 
 
 def _answer(
-    node: Node, topic: str, wanted: ListOffsetsPartition, *, committed_only: bool
+    node: Node,
+    topic: str,
+    wanted: ListOffsetsPartition,
+    *,
+    committed_only: bool,
+    with_epoch: bool,
 ) -> ListOffsetsPartitionResponse:
     try:
         partition = node.find(topic, wanted.partition_index)
@@ -59,7 +71,7 @@ def _answer(
             partition_index=wanted.partition_index,
             offset=offset,
             timestamp=timestamp,
-            leader_epoch=epoch,
+            leader_epoch=epoch if with_epoch else -1,
         )
     return ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=code)
 
