@@ -8,6 +8,7 @@ ones, so it is imported without and takes 15.
 No line is written for a request, so nothing here is tuned for speed beyond structlog's cache.
 """
 
+import contextlib
 import logging
 import sys
 from collections.abc import Callable, Iterator, MutableMapping
@@ -66,6 +67,23 @@ class _LazyLogger:
         self._bound = None
 
 
+class _Sink:
+    """Where lines go. A line that cannot be written is lost; whoever wrote it goes on."""
+
+    def __init__(self, target: TextIO) -> None:
+        self._target = target
+
+    def write(self, text: str) -> None:
+        """Write, if the disk or the reader at the other end lets us."""
+        with contextlib.suppress(OSError):
+            self._target.write(text)
+
+    def flush(self) -> None:
+        """Flush likewise."""
+        with contextlib.suppress(OSError):
+            self._target.flush()
+
+
 class _Forward(logging.Handler):
     """Brings what libraries write (asyncio: an exception nobody awaited) into the same form."""
 
@@ -97,7 +115,7 @@ def configure(*, json: bool = False, level: str = "info", stream: TextIO | None 
     structlog.configure(
         processors=[*_common(structlog), *_rendering(structlog, target, json=json)],
         wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=structlog.WriteLoggerFactory(target),
+        logger_factory=structlog.WriteLoggerFactory(_Sink(target)),
         cache_logger_on_first_use=True,
     )
     for logger in _loggers.values():

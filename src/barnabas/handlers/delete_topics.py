@@ -32,18 +32,23 @@ def handle(
             records[name] = topics.delete_topic(node.image, name)
             results.append(DeletableTopicResult(name=name, topic_id=topic_id))
         except ApiError as error:
-            results.append(
-                DeletableTopicResult(
-                    name=topic.name,
-                    topic_id=topic.topic_id,
-                    error_code=error.code,
-                    error_message=error.message,
-                )
-            )
+            results.append(_refused(topic, error))
     response = DeleteTopicsResponse(responses=results)
     if not records:
         return response
-    return node.commit(list(records.values()), context.now_ms).map(lambda _: response)
+    try:
+        return node.commit(list(records.values()), context.now_ms).map(lambda _: response)
+    except ApiError as error:
+        return DeleteTopicsResponse(responses=[_refused(topic, error) for topic in wanted])
+
+
+def _refused(topic: DeleteTopicState, error: ApiError) -> DeletableTopicResult:
+    return DeletableTopicResult(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        error_code=error.code,
+        error_message=error.message,
+    )
 
 
 def _name(node: Node, topic: DeleteTopicState) -> str:

@@ -111,6 +111,7 @@ class Fetch:
         """Look again whenever a partition moves, until the consumer's patience is over."""
         self.timer = self.node.timers.after(self.request.max_wait_ms, self._time_out)
         self.follower.waiting = self._look_again
+        self.pending.on_abandoned = self._let_go
         return self.pending
 
     def answer(self, found: Found, size: int) -> list[Chunk]:
@@ -136,19 +137,31 @@ class Fetch:
             session_id=0 if session is None else session.session_id,
         )
 
-    def _look_again(self) -> None:
-        found, size, failed = self.look()
-        if size >= self.request.min_bytes or failed:
-            self._complete(found, size)
+    def _look_again(self, *, at_last: bool = False) -> None:
+        try:
+            found, size, failed = self.look()
+        except Exception as error:  # noqa: BLE001 - whoever moved the partition is not to blame
+            self._stop_waiting()
+            self.pending.fail(error)
+            return
+        if size >= self.request.min_bytes or failed or at_last:
+            self._stop_waiting()
+            self.pending.complete_with(lambda: self.answer(found, size))
 
     def _time_out(self) -> None:
-        found, size, _ = self.look()
-        self._complete(found, size)
+        self._look_again(at_last=True)
 
-    def _complete(self, found: Found, size: int) -> None:
+    def _stop_waiting(self) -> None:
         self.timer.cancel()
-        self.follower.waiting = None
-        self.pending.complete(self.answer(found, size))
+        # A later fetch of the same session may wait by now, and must go on to.
+        if self.follower.waiting == self._look_again:
+            self.follower.waiting = None
+
+    def _let_go(self) -> None:
+        """The consumer is gone: nothing may keep looking on its behalf."""
+        self._stop_waiting()
+        if not isinstance(self.follower, FetchSession):
+            self.follower.close()
 
     def _read(self, followed: Followed, budget: int, *, first: bool) -> FetchResult:
         wanted = followed.wanted

@@ -5,7 +5,7 @@ are refused until there are transactions.
 """
 
 from barnabas.handlers.context import RequestContext
-from barnabas.model.errors import ErrorCode
+from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.node.node import Node
 from barnabas.node.pending import Pending
 from barnabas.protocol.messages.init_producer_id import (
@@ -26,6 +26,10 @@ def handle(
         return InitProducerIdResponse(
             producer_id=request.producer_id, producer_epoch=request.producer_epoch + 1
         )
-    return node.next_producer_id(context.now_ms).map(
+    try:
+        fresh = node.next_producer_id(context.now_ms)
+    except ApiError as error:
+        return InitProducerIdResponse(error_code=error.code)
+    return fresh.map(
         lambda producer_id: InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
     )

@@ -66,6 +66,8 @@ def _answer(
         code = error.code
     except CorruptBatchError:
         code = ErrorCode.CORRUPT_MESSAGE
+    except OSError:
+        code = ErrorCode.KAFKA_STORAGE_ERROR
     else:
         return ListOffsetsPartitionResponse(
             partition_index=wanted.partition_index,

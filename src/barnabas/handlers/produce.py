@@ -10,6 +10,7 @@ from barnabas.handlers.context import RequestContext
 from barnabas.model.errors import ApiError, ErrorCode, WireError
 from barnabas.node.node import Node
 from barnabas.node.pending import Pending
+from barnabas.node.timers import Timer
 from barnabas.protocol.produce import (
     PartitionResult,
     ProduceRequest,
@@ -24,19 +25,22 @@ ZSTD_FROM_VERSION = 7
 class Answer:
     """Results as they come in; complete when nothing is awaited any more."""
 
-    __slots__ = ("awaited", "context", "pending", "results")
+    __slots__ = ("awaited", "context", "pending", "results", "timer")
 
     def __init__(self, context: RequestContext) -> None:
         self.context = context
         self.results: list[tuple[str | bytes, list[PartitionResult]]] = []
         self.awaited = 0
         self.pending: Pending[bytes] = Pending()
+        self.timer: Timer | None = None
 
     def arrived(self) -> None:
         """One partition is safe."""
         self.awaited -= 1
         if self.awaited == 0:
-            self.pending.complete(self.encode())
+            if self.timer is not None:
+                self.timer.cancel()
+            self.pending.complete_with(self.encode)
 
     def encode(self) -> bytes:
         """Write what there is."""
@@ -51,7 +55,7 @@ class Answer:
             for key, rs in self.results
         ]
         self.results = late
-        self.pending.complete(self.encode())
+        self.pending.complete_with(self.encode)
 
 
 def handle(
@@ -76,7 +80,8 @@ def handle(
         return None
     if answer.awaited == 0:
         return answer.encode()
-    node.timers.after(request.timeout_ms, answer.time_out)
+    answer.timer = node.timers.after(request.timeout_ms, answer.time_out)
+    answer.pending.on_abandoned = answer.timer.cancel
     return answer.pending
 
 

@@ -3,15 +3,15 @@
 `propose` takes records and an action. Records of changes that arrive while a sync is under way
 share the next one. A proposer looks at the image as it will be only in its action: between
 proposing and replaying, others may propose the same, so decisions are made against the image
-with everything proposed so far replayed into it (there is one writer, and nothing it proposes can
-fail but by stopping the process).
+with everything proposed so far replayed into it (there is one writer, and once the disk has taken
+what it proposes, that can fail but by stopping the process).
 """
 
 from collections.abc import Callable, Sequence
 
 from barnabas.metadata.image import Image
 from barnabas.metadata.records import MetadataRecord, decode, encode
-from barnabas.model.errors import StorageError
+from barnabas.model.errors import ApiError, ErrorCode, StorageError, SyncFailedError
 from barnabas.model.ports import Disk
 from barnabas.node.effects import Effect, Flush
 from barnabas.protocol.records import Record, batches, build, parse_header, records
@@ -31,31 +31,47 @@ class Journal:
     def __init__(self, disk: Disk, data_folder: str, outbox: list[Effect]) -> None:
         self.image = Image()
         self._disk = disk
+        self._data_folder = data_folder
         self._folder = f"{data_folder}/{FOLDER}"
         self._outbox = outbox
         self._flushing = False
         self._waiting: list[tuple[int, Callable[[], None]]] = []
+        self._replayed = 0
         self._log: Log
 
-    def open(self) -> Recovered:
-        """Replay what was stored. Metadata is always synced, so a damaged log stops the start."""
+    def open(self, recovery_point: int = 0) -> Recovered:
+        """Replay what was stored; damage to what was synced stops the start."""
         if not self._disk.exists(self._folder) and self._disk.exists(f"{self._folder}.old"):
-            self._disk.rename(f"{self._folder}.old", self._folder)  # a crash within `_rewrite`
-        recovered = open_log(self._disk, self._folder, SETTINGS)
+            self._disk.rename(f"{self._folder}.old", self._folder)  # a crash within `rewrite`
+        recovered = open_log(
+            self._disk, self._folder, SETTINGS, recovery_point=recovery_point, strict=True
+        )
         self._log = recovered.log
-        count = self._replay_all()
-        snapshot = list(self.image.snapshot())
-        if count > len(snapshot) + SNAPSHOT_AFTER:
-            self._rewrite(snapshot)
+        self._replayed = self._replay_all()
         return recovered
+
+    @property
+    def flushed_offset(self) -> int:
+        """Up to where the log is safe on disk."""
+        return self._log.flushed_offset
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the log is much longer than what it amounts to."""
+        return self._replayed > len(list(self.image.snapshot())) + SNAPSHOT_AFTER
 
     def propose(
         self, changes: Sequence[MetadataRecord], now_ms: int, action: Callable[[], None]
     ) -> None:
-        """Commit records, then call the action."""
+        """Commit records, then call the action; raise `ApiError` where the disk is full."""
+        try:
+            self._append(self._log, changes, now_ms)
+        except OSError as error:
+            raise ApiError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"the disk refused metadata: {error}"
+            ) from error
         for change in changes:
             self.image.replay(change)
-        self._append(self._log, changes, now_ms)
         self._waiting.append((self._log.end_offset, action))
         self._flush()
 
@@ -70,7 +86,7 @@ class Journal:
             self.image.replay(change)
         task = self._log.begin_flush()
         if task is not None:
-            _carry_out(self._disk, task)
+            carry_out(self._disk, task)
             self._log.finish_flush(task)
 
     @staticmethod
@@ -117,8 +133,9 @@ class Journal:
                 offset = header.last_offset + 1
         return count
 
-    def _rewrite(self, snapshot: list[MetadataRecord]) -> None:
+    def rewrite(self) -> None:
         """Write the image as a short log beside the long one, then swap the folders."""
+        snapshot = list(self.image.snapshot())
         beside = f"{self._folder}.new"
         self._disk.remove_tree(beside)
         log = open_log(self._disk, beside, SETTINGS).log
@@ -126,16 +143,21 @@ class Journal:
             self._append(log, snapshot[start : start + 500], 0)
         task = log.begin_flush()
         assert task is not None
-        _carry_out(self._disk, task)
+        carry_out(self._disk, task)
         log.close()
         self._disk.rename(self._folder, f"{self._folder}.old")
         self._disk.rename(beside, self._folder)
+        self._disk.sync_folder(self._data_folder)
         self._disk.remove_tree(f"{self._folder}.old")
         self._log = open_log(self._disk, self._folder, SETTINGS, clean=True).log
 
 
-def _carry_out(disk: Disk, task: FlushTask) -> None:
-    for file in task.files:
-        file.sync()
-    if task.folder is not None:
-        disk.sync_folder(task.folder)
+def carry_out(disk: Disk, task: FlushTask) -> None:
+    """Sync at once, while nobody is served."""
+    try:
+        for file in task.files:
+            file.sync()
+        if task.folder is not None:
+            disk.sync_folder(task.folder)
+    except OSError as error:
+        raise SyncFailedError(f"a sync failed, so this process stops: {error}") from error

@@ -12,6 +12,7 @@ from barnabas.node.partition import Partition
 from barnabas.storage import compaction, retention
 
 FLUSH_TICK_MS = 100
+REOPEN_INTERVAL_MS = 1000
 
 
 class Maintenance:
@@ -28,6 +29,7 @@ class Maintenance:
         """Arm every chore."""
         storage = self._node.settings.storage
         self._every(FLUSH_TICK_MS, self.flush)
+        self._every(REOPEN_INTERVAL_MS, self._node.reopen_offline)
         self._every(storage.retention_check_interval_ms, self.retain)
         self._every(storage.compaction_check_interval_ms, self.compact)
         if storage.scrub_interval_ms:
@@ -146,7 +148,7 @@ class Maintenance:
 
     def _every(self, interval_ms: int, chore: Callable[[], None]) -> None:
         def turn() -> None:
+            self._node.timers.after(interval_ms, turn)  # first: a chore that fails comes again
             chore()
-            self._node.timers.after(interval_ms, turn)
 
         self._node.timers.after(interval_ms, turn)

@@ -9,6 +9,7 @@ from random import Random
 
 from barnabas.controller import topics as topic_decisions
 from barnabas.controller.configs import altered_defaults
+from barnabas.controller.topics import PARTITIONS_MAX
 from barnabas.metadata import topic_config
 from barnabas.metadata.image import Image, TopicImage
 from barnabas.metadata.records import (
@@ -18,14 +19,14 @@ from barnabas.metadata.records import (
     ProducerIdsReserved,
 )
 from barnabas.metadata.topic_config import TopicConfig
-from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.errors import ApiError, ErrorCode, StorageError
 from barnabas.model.ids import NodeId, TopicId, TopicPartition
 from barnabas.model.ports import Disk
 from barnabas.model.settings import Settings
 from barnabas.node.effects import Effect, Notice, Remove
 from barnabas.node.fetch_sessions import FetchSessions
 from barnabas.node.group_commit import GroupCommit
-from barnabas.node.journal import Journal
+from barnabas.node.journal import Journal, carry_out
 from barnabas.node.partition import Partition, log_settings
 from barnabas.node.pending import Pending
 from barnabas.node.quotas import Quota
@@ -35,6 +36,9 @@ from barnabas.storage.recovery import open_log
 
 PRODUCER_ID_BLOCK = 1000
 TOPICS_FOLDER = "topics"
+TOPIC_ID_FILE = "topic-id"
+METADATA = TopicPartition("@metadata", 0)
+"""The metadata log among the recovery points; no topic can be called so."""
 
 
 class Node:
@@ -58,8 +62,12 @@ class Node:
         self.fetch_quota = Quota(settings.performance.consumer_quota_bytes_per_second)
         self.checkpoints = Checkpoints(disk, settings.broker.data_dir)
         self.advertised = (settings.broker.host, settings.broker.port)
+        self.partitions_max = PARTITIONS_MAX
         self._static_defaults = topic_config.defaults_from(settings)
         self._producer_ids = iter(range(0))
+        self._ids_waiting: list[tuple[Pending[int], int]] | None = None
+        self._topic_names: dict[TopicId, str] = {}
+        self._offline: set[TopicPartition] = set()
 
     @property
     def image(self) -> Image:
@@ -79,32 +87,44 @@ class Node:
     def start(self, now_ms: int) -> None:
         """Load everything from disk and become ready to serve."""
         clean = self.checkpoints.take_clean_marker()
-        recovered = self.journal.open()
+        recovery_points = self.checkpoints.recovery_points()
+        recovered = self.journal.open(recovery_points.pop(METADATA, 0))
         self._report("metadata", recovered.truncated_bytes, recovered.problems)
+        if self.journal.is_long:
+            self._shorten_journal(recovery_points)
         changes: list[MetadataRecord] = []
         if not self.image.cluster_id:
             named = self.settings.cluster.cluster_id or self._new_cluster_id()
             changes.append(ClusterFormed(cluster_id=named))
         self.journal.commit_now([*changes, BrokerStarted(node_id=self.node_id)], now_ms)
-        recovery_points = self.checkpoints.recovery_points()
         for topic in self.image.topics.values():
             self._open_topic(topic, clean=clean, recovery_points=recovery_points)
+        self._sync_recovered()
         self._remove_strangers()
 
     def stop(self) -> None:
-        """Close every log after the driver has synced them all, and leave the clean marker."""
+        """Close every log after the driver has synced them all, and leave the clean marker.
+
+        Raises `OSError` where the disk takes no more: all is safe, but the next start must check.
+        """
         for partition in self.partitions.values():
             partition.log.close()
         self.journal.close()
         self.checkpoints.write_recovery_points(self.recovery_points())
-        self.checkpoints.write_clean_marker()
+        if not self._offline:
+            self.checkpoints.write_clean_marker()
 
     def recovery_points(self) -> dict[TopicPartition, int]:
         """Up to where each log is safe on disk."""
-        return {name: p.log.flushed_offset for name, p in self.partitions.items()}
+        points = {name: p.log.flushed_offset for name, p in self.partitions.items()}
+        points[METADATA] = self.journal.flushed_offset
+        return points
 
     def commit(self, changes: Sequence[MetadataRecord], now_ms: int) -> Pending[bool]:
-        """Write metadata; what it changes takes effect before the answer."""
+        """Write metadata; what it changes takes effect before the answer.
+
+        Raises `ApiError` where the disk refuses; nothing has changed then.
+        """
         pending: Pending[bool] = Pending()
 
         def committed() -> None:
@@ -124,30 +144,58 @@ class Node:
         if isinstance(key, str):
             found = self.partitions.get(TopicPartition(key, partition))
             if found is None:
-                raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                raise self._absent(key, partition)
             return found
         by_index = self.by_topic_id.get(TopicId(key))
         if by_index is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
         if partition not in by_index:
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            raise self._absent(self._topic_names[TopicId(key)], partition)
         return by_index[partition]
+
+    def _absent(self, topic: str, partition: int) -> ApiError:
+        if TopicPartition(topic, partition) in self._offline:
+            return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "its log cannot be opened for now")
+        return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    def check_room(self, partitions: int) -> None:
+        """Refuse partitions for which there would not be enough open files."""
+        room = self.partitions_max - len(self.partitions) - len(self._offline)
+        if partitions > room:
+            raise ApiError(
+                ErrorCode.POLICY_VIOLATION,
+                f"{partitions} more partitions are wanted and this broker has room for {room}; "
+                "raise its limit of open files",
+            )
 
     def next_producer_id(self, now_ms: int) -> Pending[int]:
         """Give out an id that no producer ever had."""
         pending: Pending[int] = Pending()
         fresh = next(self._producer_ids, None)
-        if fresh is not None:
+        if fresh is None:
+            first = self.image.next_producer_id
+            block = ProducerIdsReserved(next_producer_id=first + PRODUCER_ID_BLOCK)
+            committed = self.commit([block], now_ms)
+            waiting = self._ids_waiting = []
+            committed.when_done(lambda _: self._give_out(waiting))
+            self._producer_ids = iter(range(first, first + PRODUCER_ID_BLOCK))
+            fresh = next(self._producer_ids)
+        if self._ids_waiting is None:
             pending.complete(fresh)
-            return pending
-        first = self.image.next_producer_id
-        block = ProducerIdsReserved(next_producer_id=first + PRODUCER_ID_BLOCK)
-        self._producer_ids = iter(range(first + 1, first + PRODUCER_ID_BLOCK))
-        self.commit([block], now_ms).when_done(lambda _: pending.complete(first))
+        else:
+            # The block is not on disk yet, and after a crash it would be given out once more.
+            self._ids_waiting.append((pending, fresh))
         return pending
+
+    def _give_out(self, waiting: list[tuple[Pending[int], int]]) -> None:
+        if self._ids_waiting is waiting:
+            self._ids_waiting = None
+        for pending, producer_id in waiting:
+            pending.complete(producer_id)
 
     def auto_create(self, name: str, now_ms: int) -> Pending[bool]:
         """Make a topic that somebody asked for by name, with the broker's defaults."""
+        self.check_room(self.settings.broker.default_partitions)
         replicas = topic_decisions.place(
             self.settings.broker.default_partitions,
             min(self.settings.replication.default_replication_factor, len(self.nodes)),
@@ -166,8 +214,16 @@ class Node:
         """Return where a topic's partitions lie."""
         return f"{self.settings.broker.data_dir}/{TOPICS_FOLDER}/{name}"
 
+    def reopen_offline(self) -> None:
+        """Try again to open what could not be opened."""
+        if self._offline:
+            self._reconcile()
+
     def _reconcile(self) -> None:
-        """Make partitions agree with the image: open, drop, configure."""
+        """Make partitions agree with the image: drop, open, configure."""
+        # Dropping comes first: a topic that was made again has the folder of the old one.
+        for topic_id in [t for t in self._topic_names if t not in self.image.names]:
+            self._drop_topic(topic_id)
         for topic in self.image.topics.values():
             opened = self.by_topic_id.get(topic.topic_id, {})
             if len(opened) < len(topic.partitions):
@@ -176,25 +232,31 @@ class Node:
             for partition in opened.values():
                 if partition.config != config:
                     partition.configure(config)
-        for topic_id in [t for t in self.by_topic_id if t not in self.image.names]:
-            self._drop_topic(topic_id)
 
     def _open_topic(
         self, topic: TopicImage, *, clean: bool, recovery_points: dict[TopicPartition, int]
     ) -> None:
         config = self.config_of(topic)
         opened = self.by_topic_id.setdefault(topic.topic_id, {})
+        self._topic_names[topic.topic_id] = topic.name
         for number, placed in enumerate(topic.partitions):
             if number in opened:
                 continue
             name = TopicPartition(topic.name, number)
-            recovered = open_log(
-                self.disk,
-                f"{self.topic_folder(topic.name)}/{number}",
-                log_settings(config),
-                clean=clean,
-                recovery_point=recovery_points.get(name, 0),
-            )
+            try:
+                if not opened:
+                    self._claim_folder(topic)
+                recovered = open_log(
+                    self.disk,
+                    f"{self.topic_folder(topic.name)}/{number}",
+                    log_settings(config),
+                    clean=clean,
+                    recovery_point=recovery_points.get(name, 0),
+                )
+            except (OSError, StorageError) as error:
+                self._go_offline(name, error)
+                continue
+            self._offline.discard(name)
             self._report(str(name), recovered.truncated_bytes, recovered.problems)
             partition = Partition(
                 name,
@@ -207,15 +269,58 @@ class Node:
             )
             self.partitions[name] = opened[number] = partition
 
+    def _go_offline(self, name: TopicPartition, error: Exception) -> None:
+        if name not in self._offline:
+            self._offline.add(name)
+            facts = {"partition": str(name), "problem": str(error)}
+            self.outbox.append(Notice("error", "a partition is offline", facts))
+
+    def _claim_folder(self, topic: TopicImage) -> None:
+        """Write down whose folder it is; set one aside that a crash left of an older topic."""
+        folder = self.topic_folder(topic.name)
+        path, mine = f"{folder}/{TOPIC_ID_FILE}", topic.topic_id.hex().encode()
+        owner = self.disk.read_bytes(path).strip() if self.disk.exists(path) else b""
+        if owner == mine:
+            return
+        if owner:
+            aside = f"{folder}.{owner.decode(errors='replace')}.orphaned"
+            self.disk.rename(folder, aside)
+            facts = {"topic": topic.name, "folder": aside}
+            self.outbox.append(Notice("warning", "set aside an older topic's folder", facts))
+        self.disk.make_folder(folder)
+        self.disk.write_atomic(path, mine + b"\n", sync=False)
+
     def _drop_topic(self, topic_id: TopicId) -> None:
-        dropped = self.by_topic_id.pop(topic_id)
-        for partition in dropped.values():
+        for partition in self.by_topic_id.pop(topic_id, {}).values():
             del self.partitions[partition.name]
             partition.retire()
-        name = next(iter(dropped.values())).name.topic
+        name = self._topic_names.pop(topic_id)
+        self._offline = {offline for offline in self._offline if offline.topic != name}
         retired = f"{self.topic_folder(name)}.{topic_id.hex()}.deleted"
-        self.disk.rename(self.topic_folder(name), retired)
+        try:
+            self.disk.rename(self.topic_folder(name), retired)
+        except OSError as error:
+            facts = {"topic": name, "problem": str(error)}
+            self.outbox.append(Notice("error", "a deleted topic's folder stays", facts))
+            return
         self.outbox.append(Remove((retired,), delay_ms=0))
+
+    def _sync_recovered(self) -> None:
+        """Make safe what a killed process left in the page cache, before it is acknowledged."""
+        for partition in self.partitions.values():
+            task = partition.log.begin_flush()
+            if task is not None:
+                carry_out(self.disk, task)
+                partition.log.finish_flush(task)
+
+    def _shorten_journal(self, recovery_points: dict[TopicPartition, int]) -> None:
+        # Its offsets begin anew, so what is noted of the old ones must go first.
+        try:
+            self.checkpoints.write_recovery_points(recovery_points)
+            self.journal.rewrite()
+        except OSError as error:
+            facts = {"problem": str(error)}
+            self.outbox.append(Notice("warning", "the metadata log stays long", facts))
 
     def _remove_strangers(self) -> None:
         """Set aside folders that no topic owns: a deletion that a crash cut short."""

@@ -40,6 +40,7 @@ class Partition:
 
     __slots__ = (
         "_commits",
+        "_complained_of",
         "_flushing",
         "_outbox",
         "_storage_failed",
@@ -74,6 +75,7 @@ class Partition:
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
         self._flushing = False
         self._storage_failed = False
+        self._complained_of: tuple[str, int] | None = None
         self._outbox = outbox
         self._commits = commits
 
@@ -92,7 +94,10 @@ class Partition:
     def append(self, records: memoryview, now_ms: int) -> Appended:
         """Write a producer's batch; raise the `ApiError` with which it is refused."""
         header = parse_header_or_refuse(records)
-        batch = checked(records, header, self.config, now_ms)
+        try:
+            batch = checked(records, header, self.config, now_ms)
+        except CorruptBatchError as error:
+            raise ApiError(ErrorCode.INVALID_RECORD, str(error)) from error
         if batch is not records:
             records, header = batch, parse_header(batch)
         if header.producer_id >= 0:
@@ -128,9 +133,11 @@ class Partition:
         try:
             return self.log.read(offset, limit_bytes, upper, at_least_one=at_least_one)
         except CorruptBatchError as error:
-            facts = {"partition": str(self.name), "offset": offset, "problem": str(error)}
-            self._outbox.append(Notice("error", "stored records are damaged", facts))
+            self._complain("stored records are damaged", offset, error)
             raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+        except OSError as error:
+            self._complain("the disk refused a read", offset, error)
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
 
     def check_leader_epoch(self, epoch: int) -> None:
         """Refuse a client that knows an older or a newer leader than this one."""
@@ -142,7 +149,10 @@ class Partition:
 
     def delete_before(self, offset: int) -> None:
         """Make records below an offset unreadable."""
-        self.log.advance_start(offset)
+        try:
+            self.log.advance_start(offset)
+        except OSError as error:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk refused: {error}") from error
         self.log.epochs.truncate_start(offset)
 
     def retire(self) -> None:
@@ -184,6 +194,14 @@ class Partition:
             facts = {"partition": str(self.name)}
             self._outbox.append(Notice("info", "the disk takes appends again", facts))
         return base_offset
+
+    def _complain(self, event: str, offset: int, error: Exception) -> None:
+        """Tell the operator of a bad place once, not for each consumer that tries it again."""
+        if (event, offset) == self._complained_of:
+            return
+        self._complained_of = (event, offset)
+        facts = {"partition": str(self.name), "offset": offset, "problem": str(error)}
+        self._outbox.append(Notice("error", event, facts))
 
     def _advance(self) -> None:
         """Move the high watermark, answer producers, wake consumers."""

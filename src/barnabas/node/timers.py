@@ -1,25 +1,30 @@
 """Deadlines: one heap for everything that waits.
 
 Most waits end early, so a timer is cancelled by forgetting its action; the husk leaves the heap
-when its time comes.
+when its time comes, or when husks outnumber the rest: a client may name a time years from now.
 """
 
 import heapq
 from collections.abc import Callable
 
+HUSKS_MIN = 1000
+
 
 class Timer:
     """A moment and what to do then."""
 
-    __slots__ = ("action", "deadline_ms")
+    __slots__ = ("_timers", "action", "deadline_ms")
 
-    def __init__(self, deadline_ms: int, action: Callable[[], None]) -> None:
+    def __init__(self, timers: "Timers", deadline_ms: int, action: Callable[[], None]) -> None:
+        self._timers = timers
         self.deadline_ms = deadline_ms
         self.action: Callable[[], None] | None = action
 
     def cancel(self) -> None:
         """Do nothing when the moment comes."""
-        self.action = None
+        if self.action is not None:
+            self.action = None
+            self._timers.note_husk()
 
     def __lt__(self, other: "Timer") -> bool:
         return self.deadline_ms < other.deadline_ms
@@ -35,10 +40,14 @@ class Timers:
     def __init__(self) -> None:
         self.now_ms = 0
         self._heap: list[Timer] = []
+        self._husks = 0
+
+    def __len__(self) -> int:
+        return len(self._heap)
 
     def after(self, delay_ms: int, action: Callable[[], None]) -> Timer:
         """Call the action once the delay is over."""
-        timer = Timer(self.now_ms + max(1, delay_ms), action)
+        timer = Timer(self, self.now_ms + max(1, delay_ms), action)
         heapq.heappush(self._heap, timer)
         return timer
 
@@ -48,12 +57,24 @@ class Timers:
         heap = self._heap
         while heap and heap[0].action is None:
             heapq.heappop(heap)
+            self._husks -= 1
         return heap[0].deadline_ms if heap else None
 
     def fire(self) -> None:
         """Do everything that is due."""
         heap = self._heap
         while heap and heap[0].deadline_ms <= self.now_ms:
-            action = heapq.heappop(heap).action
-            if action is not None:
+            timer = heapq.heappop(heap)
+            action, timer.action = timer.action, None
+            if action is None:
+                self._husks -= 1
+            else:
                 action()
+
+    def note_husk(self) -> None:
+        """Count a timer that was cancelled; clear them out when they are the most."""
+        self._husks += 1
+        if self._husks > HUSKS_MIN and self._husks * 2 > len(self._heap):
+            self._heap[:] = [timer for timer in self._heap if timer.action is not None]
+            heapq.heapify(self._heap)
+            self._husks = 0

@@ -5,8 +5,10 @@
 """
 
 import contextlib
+import ctypes
 import json
 import os
+import signal
 import sys
 
 from barnabas.model.errors import CorruptBatchError
@@ -15,6 +17,7 @@ from barnabas.storage.compaction import CleaningPlan, clean
 from barnabas.storage.walk import walk
 
 NICENESS = 10
+PR_SET_PDEATHSIG = 1
 
 
 def verify(path: str) -> int | None:
@@ -31,10 +34,19 @@ def verify(path: str) -> int | None:
     return None
 
 
+def end_with_parent() -> None:
+    """Have the kernel end us with the broker: the next one may clean the same folder."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() == 1:
+            sys.exit("the broker is gone")
+
+
 def main() -> None:
-    """Carry out one job, politely."""
+    """Carry out one job, politely, and not beyond the broker's life."""
     with contextlib.suppress(OSError):
         os.nice(NICENESS)
+    end_with_parent()
     job = json.load(sys.stdin)
     if "clean" in job:
         json.dump(clean(OsDisk(), CleaningPlan(**job["clean"])), sys.stdout)

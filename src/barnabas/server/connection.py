@@ -6,6 +6,9 @@ An idle connection owns no buffer at all.
 
 Answers leave in the order of the requests (a slot is kept for one that is pending), gathered
 until the end of the event. Files are sent by sendfile where they are large enough to pay for it.
+
+A client that does not read its answers is not read from either: once enough of them wait, whole
+frames that have arrived already are set aside, and nothing is taken from the kernel.
 """
 
 import os
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 
 _LENGTH = Struct(">i")
 _API_KEY = Struct(">h")
+HEAD_BYTES = 6
+"""The length and the API key: enough to know whether a frame is acceptable."""
 MSG_MORE = getattr(socket, "MSG_MORE", 0)
 FIRST_ALLOCATION_BYTES = 1024 * 1024
 OTHER_REQUEST_BYTES_MAX = 16 * 1024 * 1024
@@ -33,15 +38,17 @@ QUEUED_ANSWERS_MAX = 1000
 SENDFILE_BYTES_MAX = 1 << 30
 JOIN_BYTES_MAX = 64 * 1024
 SLOWEST_BYTES_PER_MS = 10
+CUT_SHORT = "the file is shorter than what was promised of it"
 
 
 class Slot:
     """The place of one answer in the queue."""
 
-    __slots__ = ("chunks",)
+    __slots__ = ("chunks", "pending")
 
-    def __init__(self) -> None:
+    def __init__(self, pending: Pending[list[Chunk]] | None = None) -> None:
         self.chunks: list[Chunk] | None = None
+        self.pending = pending
 
 
 class Connection:
@@ -49,13 +56,14 @@ class Connection:
 
     __slots__ = (
         "__weakref__",
+        "_backlog",
         "_filled",
         "_frame",
         "_frame_bytes",
         "_muted",
         "_out",
         "_out_bytes",
-        "_reading",
+        "_paused",
         "_sent",
         "_server",
         "_slots",
@@ -79,12 +87,13 @@ class Connection:
         self._frame: bytearray | None = None
         self._frame_bytes = 0
         self._filled = 0
+        self._backlog = b""
         self._slots: deque[Slot] = deque()
         self._out: deque[Chunk] = deque()
         self._out_bytes = 0
         self._sent = 0
         self._muted = 0
-        self._reading = True
+        self._paused = False
         self._writing = False
         self.last_progress_ms = now_ms
         self.stalled_since_ms: int | None = None
@@ -98,16 +107,17 @@ class Connection:
                 self._read_own()
         except WireError as error:
             self._server.refuse(self, str(error))
-        except (ConnectionError, TimeoutError, OSError) as error:
+        except OSError as error:
             self._server.lost(self, error)
+        except Exception as error:  # noqa: BLE001 - logged there; only this client pays
+            self._server.failed(self, error)
 
     def on_writable(self) -> None:
         """Go on where the kernel had no more room."""
         self.flush()
 
     def _read_shared(self) -> None:
-        server = self._server
-        shared = server.receive_buffer
+        shared = self._server.receive_buffer
         try:
             count = self._socket.recv_into(shared)
         except BlockingIOError:
@@ -115,35 +125,50 @@ class Connection:
         if count == 0:
             self.close()
             return
-        server.received(self)
-        position = 0
-        while count - position >= 4:
-            (size,) = _LENGTH.unpack_from(shared, position)
+        self._server.received(self)
+        self._take(shared[:count])
+
+    def _take(self, received: memoryview) -> None:
+        """Handle whole frames, as long as answers can be sent; keep what is left."""
+        position, count = 0, len(received)
+        while count - position >= 4 and not self._paused:
+            (size,) = _LENGTH.unpack_from(received, position)
             self._check_size(size)
             end = position + 4 + size
             if end > count:
                 break
-            self._handle(shared[position + 4 : end])
+            self._handle(received[position + 4 : end])
             if self.closed:
                 return
             position = end
-        if position < count:
-            self._keep(shared[position:count])
+        if position == count:
+            return
+        if self._paused:
+            self._backlog = bytes(received[position:])
+        else:
+            self._keep(received[position:])
 
     def _keep(self, rest: memoryview) -> None:
         """Move the beginning of a frame into a buffer of its own."""
-        if len(rest) < 4:
-            self._frame = bytearray(4)
-            self._frame_bytes = 4
+        if len(rest) < HEAD_BYTES:
+            self._frame = bytearray(HEAD_BYTES)
+            self._frame_bytes = HEAD_BYTES
         else:
-            (size,) = _LENGTH.unpack_from(rest)
-            self._frame_bytes = size + 4
-            self._check_kind(rest, size)
-            # A claim is not yet bytes: what is claimed is allocated as it arrives.
-            self._frame = self._server.buffers.take(min(size + 4, FIRST_ALLOCATION_BYTES))
+            self._frame = self._allocate(rest)
         self._frame[: len(rest)] = rest
         self._filled = len(rest)
         self.stalled_since_ms = self.last_progress_ms
+
+    def _allocate(self, head: memoryview | bytearray) -> bytearray:
+        """Return a buffer for the frame whose first bytes are here, if it is acceptable."""
+        (size,) = _LENGTH.unpack_from(head)
+        self._check_size(size)
+        (api_key,) = _API_KEY.unpack_from(head, 4)
+        if size > OTHER_REQUEST_BYTES_MAX and api_key != PRODUCE:
+            raise WireError(f"{size} bytes for API {api_key}, which carries no data")
+        self._frame_bytes = size + 4
+        # A claim is not yet bytes: what is claimed is allocated as it arrives.
+        return self._server.buffers.take(min(size + 4, FIRST_ALLOCATION_BYTES))
 
     def _read_own(self) -> None:
         """Fill up the frame that was begun, and not a byte more."""
@@ -164,24 +189,21 @@ class Connection:
                 return
             self._server.received(self)
             self._filled += count
-            if self._filled < self._frame_bytes:
-                continue
-            if self._frame_bytes == 4:
-                self._learn_size()
-                frame = self._frame
-                assert frame is not None
-                continue
-            self._finish_frame(frame)
-            return
+            if self._frame_bytes == HEAD_BYTES:
+                frame = self._learn_size(frame)
+            elif self._filled == self._frame_bytes:
+                self._finish_frame(frame)
+                return
 
-    def _learn_size(self) -> None:
-        assert self._frame is not None
-        (size,) = _LENGTH.unpack_from(self._frame)
-        self._check_size(size)
-        self._frame_bytes = size + 4
-        grown = self._server.buffers.take(min(size + 4, FIRST_ALLOCATION_BYTES))
-        grown[:4] = self._frame[:4]
-        self._frame = grown
+    def _learn_size(self, head: bytearray) -> bytearray:
+        """Refuse a wrong length as soon as it is there; go on to the frame once the head is."""
+        if self._filled >= 4:
+            self._check_size(_LENGTH.unpack_from(head)[0])
+        if self._filled < HEAD_BYTES:
+            return head
+        grown = self._frame = self._allocate(head)
+        grown[:HEAD_BYTES] = head
+        return grown
 
     def _finish_frame(self, frame: bytearray) -> None:
         size, self._frame, self._filled = self._frame_bytes, None, 0
@@ -197,21 +219,18 @@ class Connection:
         if not 8 <= size <= self._server.max_request_bytes:
             raise WireError(f"a frame of {size} bytes; 8 to {self._server.max_request_bytes} fit")
 
-    def _check_kind(self, rest: memoryview, size: int) -> None:
-        if len(rest) >= 6 and size > OTHER_REQUEST_BYTES_MAX:
-            (api_key,) = _API_KEY.unpack_from(rest, 4)
-            if api_key != PRODUCE:
-                raise WireError(f"{size} bytes for API {api_key}, which carries no data")
-
     def _handle(self, frame: memoryview) -> None:
         server = self._server
         answer, context = dispatch(server.node, frame, self.host, server.wall_clock_ms())
         if answer is None:
             pass
         elif isinstance(answer, Pending):
-            slot = Slot()
+            slot = Slot(answer)
             self._slots.append(slot)
-            answer.when_done(lambda chunks: self._fill(slot, chunks))
+            answer.when_done(
+                lambda chunks: self._fill(slot, chunks),
+                lambda error: self._server.failed(self, error),
+            )
         elif self._slots:
             slot = Slot()
             slot.chunks = answer
@@ -220,8 +239,12 @@ class Connection:
             self._queue(answer)
         if context.throttle_ms:
             self._mute(context.throttle_ms)
-        elif self._out_bytes > QUEUED_BYTES_MAX or len(self._slots) > QUEUED_ANSWERS_MAX:
-            self._set_reading(wanted=False)
+        elif not self._has_room():
+            self._pause()
+
+    def _has_room(self) -> bool:
+        """Whether the client may ask for more, given what it has not read yet."""
+        return self._out_bytes <= QUEUED_BYTES_MAX and len(self._slots) <= QUEUED_ANSWERS_MAX
 
     def _fill(self, slot: Slot, chunks: list[Chunk]) -> None:
         slot.chunks = chunks
@@ -250,14 +273,16 @@ class Connection:
         try:
             while self._out and self._send_some():
                 pass
-        except (ConnectionError, TimeoutError, OSError) as error:
+        except OSError as error:
             self._server.lost(self, error)
+            return
+        except Exception as error:  # noqa: BLE001 - logged there; only this client pays
+            self._server.failed(self, error)
             return
         if not self._out:
             self._out_bytes = 0
             self.stalled_since_ms = None if self._frame is None else self.stalled_since_ms
-            if not self._muted and not self._reading:
-                self._set_reading(wanted=True)
+            self._resume()
         elif self.stalled_since_ms is None:
             self.stalled_since_ms = self._server.monotonic_ms()
         self._set_writing(wanted=bool(self._out))
@@ -289,7 +314,7 @@ class Connection:
             if isinstance(chunk, FileSlice):
                 if chunk.length >= self._server.sendfile_bytes:
                     return (parts[0] if len(parts) == 1 else b"".join(parts)), len(parts), True
-                parts.append(chunk.file.read(chunk.position, chunk.length))
+                parts.append(_read_all(chunk))
             else:
                 parts.append(chunk)
             size += len(parts[-1])
@@ -314,7 +339,7 @@ class Connection:
         except BlockingIOError:
             return False
         if sent == 0:
-            raise ConnectionError("the file is shorter than what was promised of it")
+            raise ConnectionError(CUT_SHORT)
         self._progress()
         self._sent += sent
         if self._sent < piece.length:
@@ -335,19 +360,51 @@ class Connection:
     def _mute(self, duration_ms: int) -> None:
         """Read nothing for a while: the answer has told the client (KIP-219)."""
         self._muted += 1
-        self._set_reading(wanted=False)
+        self._pause()
         self._server.node.timers.after(duration_ms, self._unmute)
 
     def _unmute(self) -> None:
         self._muted -= 1
-        if not self._muted:
-            self._set_reading(wanted=True)
+        if self._frame is not None:
+            self.stalled_since_ms = self._server.monotonic_ms()  # it was us who did not read
+        self._resume()
 
-    def _set_reading(self, *, wanted: bool) -> None:
-        if self.closed or wanted == self._reading:
+    def _pause(self) -> None:
+        if not self._paused and not self.closed:
+            self._paused = True
+            self._server.watch_reading(self, wanted=False)
+
+    def _resume(self) -> None:
+        if not self._paused or self.closed or self._muted or not self._has_room():
             return
-        self._reading = wanted
-        self._server.watch_reading(self, wanted=wanted)
+        if self._backlog:
+            # An event of its own: many small questions must not hold up everybody else.
+            self._server.soon(self._take_backlog)
+            return
+        self._paused = False
+        self._server.watch_reading(self, wanted=True)
+
+    def _take_backlog(self) -> None:
+        """Handle what was set aside, before anything newer is read."""
+        if self.closed or self._muted or not self._has_room():
+            return
+        backlog, self._backlog = self._backlog, b""
+        if not backlog:
+            return
+        self._paused = False
+        try:
+            self._take(memoryview(backlog))
+        except WireError as error:
+            self._server.refuse(self, str(error))
+        except Exception as error:  # noqa: BLE001 - logged there; only this client pays
+            self._server.failed(self, error)
+        if not self._paused and not self.closed:
+            self._server.watch_reading(self, wanted=True)
+
+    @property
+    def waits_for_us(self) -> bool:
+        """Whether it is the broker that does not read, so that nobody can be blamed."""
+        return self._muted > 0
 
     def _set_writing(self, *, wanted: bool) -> None:
         if self.closed or wanted == self._writing:
@@ -360,8 +417,19 @@ class Connection:
         if self.closed:
             return
         self.closed = True
-        self._server.forget(self, writing=self._writing, reading=self._reading)
+        self._server.forget(self, writing=self._writing, reading=not self._paused)
         self._socket.close()
         self._out.clear()
+        for slot in self._slots:
+            if slot.pending is not None:
+                slot.pending.abandon()
         self._slots.clear()
         self._frame = None
+        self._backlog = b""
+
+
+def _read_all(piece: FileSlice) -> bytes:
+    content = piece.file.read(piece.position, piece.length)
+    if len(content) != piece.length:
+        raise ConnectionError(CUT_SHORT)
+    return content

@@ -122,6 +122,9 @@ class OsDisk:
                 view = view[os.write(descriptor, view) :]
             if sync:
                 sync_descriptor(descriptor)
+        except OSError:
+            Path(beside).unlink(missing_ok=True)  # a full disk needs no litter
+            raise
         finally:
             os.close(descriptor)
         Path(beside).replace(path)

@@ -12,6 +12,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from barnabas.logs import get
@@ -51,18 +53,27 @@ class EffectDriver:
                     self._idle.clear()
                     self._syncers.submit(self._sync, effect)
                 case Remove():
-                    delay_s = effect.delay_ms / 1000
-                    self._loop.call_later(delay_s, self._chores.submit, self._remove, effect)
+                    self._loop.call_later(
+                        effect.delay_ms / 1000, self.in_background, partial(self._remove, effect)
+                    )
                 case Clean():
-                    self._chores.submit(self._clean, effect)
+                    self.in_background(partial(self._clean, effect))
                 case Verify():
-                    self._chores.submit(self._verify, effect)
+                    self.in_background(partial(self._verify, effect))
                 case Notice():
                     getattr(log, effect.level)(effect.event, **effect.facts)
 
     def in_background(self, chore: Callable[[], None]) -> None:
-        """Run something slow that nobody waits for."""
-        self._chores.submit(chore)
+        """Run something slow that nobody waits for; where it fails, say so."""
+
+        def run() -> None:
+            try:
+                chore()
+            except Exception:
+                log.exception("background work failed")
+
+        with contextlib.suppress(RuntimeError):  # we are stopping; a start picks it up again
+            self._chores.submit(run)
 
     async def synced(self, patience_s: float) -> None:
         """Wait until no sync is under way, but not for ever."""
@@ -82,9 +93,16 @@ class EffectDriver:
             for file in task.files:
                 file.sync()
             if task.folder is not None:
-                self._node.disk.sync_folder(task.folder)
+                self._sync_folders(task.folder)
         except OSError as error:
             _stop_at_once(str(error))
+
+    def _sync_folders(self, folder: str) -> None:
+        """Sync a folder and those it lies in: a new log's folders are new as well."""
+        data = self._node.settings.broker.data_dir
+        while len(folder) >= len(data):
+            self._node.disk.sync_folder(folder)
+            folder = str(Path(folder).parent)
 
     def _sync(self, effect: Flush) -> None:
         self.sync(effect.task)
@@ -103,17 +121,23 @@ class EffectDriver:
                 self._node.disk.remove(path)
 
     def _clean(self, effect: Clean) -> None:
-        output = self._run_apart({"clean": effect.plan.to_dict()})
         done: Cleaned | None = None
-        if output is not None:
-            groups, clean_upto, before, after = json.loads(output)
-            done = Cleaned([Group(*group) for group in groups], clean_upto, before, after)
-        self._report(effect.done, done)
+        try:
+            output = self._run_apart({"clean": effect.plan.to_dict()})
+            if output is not None:
+                groups, clean_upto, before, after = json.loads(output)
+                done = Cleaned([Group(*group) for group in groups], clean_upto, before, after)
+        finally:
+            self._report(effect.done, done)
 
     def _verify(self, effect: Verify) -> None:
-        output = self._run_apart({"verify": effect.paths})
-        found = [] if output is None else json.loads(output)
-        self._report(effect.done, [(path, position) for path, position in found])
+        found: list[tuple[str, int]] = []
+        try:
+            output = self._run_apart({"verify": effect.paths})
+            if output is not None:
+                found = [(path, position) for path, position in json.loads(output)]
+        finally:
+            self._report(effect.done, found)
 
     def _run_apart(self, job: dict[str, Any]) -> bytes | None:
         """Do a job in a process of its own; None where it failed or was stopped."""

@@ -18,6 +18,7 @@ class Checkpoints:
 
     def __init__(self, disk: Disk, folder: str) -> None:
         self._disk = disk
+        self._folder = folder
         self._points = f"{folder}/{RECOVERY_POINTS}"
         self._marker = f"{folder}/{CLEAN_MARKER}"
 
@@ -28,7 +29,7 @@ class Checkpoints:
         points = {}
         for line in self._disk.read_bytes(self._points).decode(errors="replace").split("\n")[2:]:
             parts = line.split(" ")
-            if len(parts) == 3 and parts[1].isdigit() and parts[2].isdigit():
+            if len(parts) == 3 and parts[1].isdecimal() and parts[2].isdecimal():
                 points[TopicPartition(parts[0], int(parts[1]))] = int(parts[2])
         return points
 
@@ -39,9 +40,12 @@ class Checkpoints:
         self._disk.write_atomic(self._points, ("\n".join(lines) + "\n").encode())
 
     def take_clean_marker(self) -> bool:
-        """Tell whether the last stop was clean, and forget it."""
+        """Tell whether the last stop was clean, and forget it for good."""
         clean = self._disk.exists(self._marker)
-        self._disk.remove(self._marker)
+        if clean:
+            self._disk.remove(self._marker)
+            # Else a power cut could bring it back, and what came after would go unchecked.
+            self._disk.sync_folder(self._folder)
         return clean
 
     def write_clean_marker(self) -> None:

@@ -23,8 +23,8 @@ class LeaderEpochs:
         """Read the checkpoint, if there is one."""
         if not self._disk.exists(self._path):
             return
-        lines = self._disk.read_bytes(self._path).decode().split("\n")
         try:
+            lines = self._disk.read_bytes(self._path).decode().split("\n")
             count = int(lines[1])
             pairs = [line.split(" ") for line in lines[2 : 2 + count]]
             self.entries = [(int(epoch), int(start)) for epoch, start in pairs]

@@ -4,9 +4,10 @@ An entry is written for the first batch after every `index.interval.bytes` of lo
 layout: `.index` holds (offset - base, position), `.timeindex` holds (largest timestamp so far,
 offset - base). Entries gather in memory and reach the file a page at a time, since losing them
 costs nothing: an index is only ever a hint, and is made anew from the log after a crash. What
-is in the file is read through a memory map.
+is in the file is read through a memory map. Where the disk takes no more, entries stay in memory.
 """
 
+import contextlib
 import struct
 from typing import ClassVar
 
@@ -50,7 +51,9 @@ class SparseIndex:
         """Add an entry; both numbers must not be below those of the last."""
         self._tail += self.ENTRY.pack(first, second)
         if len(self._tail) >= PAGE_BYTES:
-            self.write()
+            # The batch itself is in the log by now: a full disk must not make it look refused.
+            with contextlib.suppress(OSError):
+                self.write()
 
     def write(self) -> None:
         """Bring what is in memory to the file."""
@@ -66,6 +69,14 @@ class SparseIndex:
         self._stored += len(self._tail)
         self._tail = bytearray()
         self._map = None
+
+    def keep_in_memory(self) -> None:
+        """Take the file away without losing an entry: better no index on disk than half of one."""
+        if self._stored:
+            stored = self._disk.read_bytes(self.path)[: self._stored]
+            self._tail, self._stored = bytearray(stored + self._tail), 0
+        self._map = None
+        self._disk.remove(self.path)
 
     def entry(self, number: int) -> tuple[int, int]:
         """Return one entry, counted from the first."""

@@ -9,6 +9,7 @@ Everything here runs to completion on the caller's thread and touches batches, n
 elsewhere: `begin_flush` says what to sync, `finish_flush` takes note that it was done.
 """
 
+import contextlib
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -122,16 +123,17 @@ class Log:
         return None
 
     def roll(self) -> Segment:
-        """Seal the active segment and open the next."""
+        """Seal the active segment and open the next; raise `OSError` with nothing changed."""
         following = Segment(self.disk, self.folder, self.end_offset, create=True)
         if self.segments:
             self.active.seal()
-            self.epochs.store()
             self._unsynced.append(self.active)
         self._folder_unsynced = True
         self.segments.append(following)
         self._bases.append(following.base_offset)
-        self.write_snapshot(sync=False)
+        with contextlib.suppress(OSError):  # both only save time at the next start
+            self.epochs.store()
+            self.write_snapshot(sync=False)
         return following
 
     def write_snapshot(self, *, sync: bool) -> None:
@@ -146,7 +148,8 @@ class Log:
         """Say what must be synced for everything appended so far to be safe."""
         if self.flushed_offset >= self.end_offset and not self._unsynced:
             return None
-        files = (*(segment.file for segment in self._unsynced), self.active.file)
+        sealed = [file for segment in self._unsynced for file in segment.files_to_sync()]
+        files = (*sealed, self.active.file)
         folder = self.folder if self._folder_unsynced else None
         self._unsynced.clear()
         self._folder_unsynced = False
@@ -185,8 +188,8 @@ class Log:
         """Make everything below an offset unreadable, for good."""
         if offset <= self.start_offset:
             return
-        self.start_offset = offset
         self.disk.write_atomic(f"{self.folder}/{START_OFFSET_FILE}", f"{offset}\n".encode())
+        self.start_offset = offset
 
     def drop_segments(self, count: int) -> list[str]:
         """Take the first segments out of the log; return the files that can be deleted."""

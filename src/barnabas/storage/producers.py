@@ -161,7 +161,8 @@ class ProducerStates:
 def snapshot_offsets(disk: Disk, folder: str) -> list[int]:
     """Return the offsets at which there are snapshots, ascending."""
     names = (name for name in disk.list(folder) if name.endswith(SUFFIX))
-    return sorted(int(name.removesuffix(SUFFIX)) for name in names)
+    stems = (name.removesuffix(SUFFIX) for name in names)
+    return sorted(int(stem) for stem in stems if stem.isdecimal())
 
 
 def snapshot_path(folder: str, offset: int) -> str:

@@ -3,7 +3,8 @@
 After a clean stop only the headers behind the last index entry are read. After a crash every
 batch from the recovery point on is checked, and the log is cut at the first bad byte: what lies
 below the recovery point was synced, and what was acknowledged under `flush=ack` was synced too,
-so a cut can only take what nobody was promised.
+so a cut can only take what nobody was promised. What is kept may be in the page cache alone (the
+process was killed, the machine was not), so it is left to be synced before anybody is told of it.
 """
 
 from typing import NamedTuple
@@ -35,9 +36,19 @@ class Recovered(NamedTuple):
 
 
 def open_log(
-    disk: Disk, folder: str, settings: LogSettings, *, clean: bool = False, recovery_point: int = 0
+    disk: Disk,
+    folder: str,
+    settings: LogSettings,
+    *,
+    clean: bool = False,
+    recovery_point: int = 0,
+    strict: bool = False,
 ) -> Recovered:
-    """Open the log in a folder, making an empty one where there is none."""
+    """Open the log in a folder, making an empty one where there is none.
+
+    Damage to what was synced is set aside and reported; if strict, it raises `StorageError` and
+    leaves everything as it is.
+    """
     disk.make_folder(folder)
     log = Log(disk, folder, settings)
     _sweep(disk, folder)
@@ -49,6 +60,8 @@ def open_log(
         log.end_offset = log.start_offset = log.flushed_offset = _stored_start(disk, folder)
         log.roll()
         return Recovered(log, 0, tuple(problems))
+    if strict and not clean:
+        _refuse_damage(log, recovery_point)
     truncated = _load_segments(log, clean=clean, recovery_point=recovery_point, problems=problems)
     log.start_offset = max(log.segments[0].base_offset, _stored_start(disk, folder))
     log.end_offset = max(log.active.next_offset, log.start_offset)
@@ -80,12 +93,16 @@ def _finish_swap(disk: Disk, folder: str, name: str) -> None:
 
 def _segment_bases(disk: Disk, folder: str) -> list[int]:
     names = [name for name in disk.list(folder) if name.endswith(LOG_SUFFIX)]
-    return sorted(int(name.removesuffix(LOG_SUFFIX)) for name in names)
+    stems = [name.removesuffix(LOG_SUFFIX) for name in names]
+    return sorted(int(stem) for stem in stems if stem.isdecimal())
 
 
 def _stored_start(disk: Disk, folder: str) -> int:
     path = f"{folder}/{START_OFFSET_FILE}"
-    return int(disk.read_bytes(path)) if disk.exists(path) else 0
+    try:
+        return int(disk.read_bytes(path)) if disk.exists(path) else 0
+    except ValueError as error:
+        raise StorageError(f"{path} holds no offset ({error}); write one, or remove it") from error
 
 
 def _load_epochs(log: Log) -> list[str]:
@@ -102,7 +119,8 @@ def _load_segments(log: Log, *, clean: bool, recovery_point: int, problems: list
         last = number == len(log.segments) - 1
         following = segment.base_offset if last else log.segments[number + 1].base_offset
         if not last and (clean or following <= recovery_point):
-            if segment.size and not segment.load_indexes() and segment.size > 4 * interval:
+            covered = segment.load_indexes() > 0 or segment.size <= 4 * interval
+            if segment.size and (not covered or segment.max_timestamp < 0):
                 rebuild_indexes(segment, interval)
             segment.next_offset = following
             segment.forget_trust()
@@ -110,12 +128,31 @@ def _load_segments(log: Log, *, clean: bool, recovery_point: int, problems: list
             _load_tail(log, segment)
         else:
             cut = _recover(log, segment, recovery_point, problems)
+            log._folder_unsynced = True
+            if not last:
+                log._unsynced.append(segment)
             if cut and not last:
                 cut += _drop_after(log, number, problems)
                 return cut
             if cut:
                 return cut
     return 0
+
+
+def _refuse_damage(log: Log, recovery_point: int) -> None:
+    for segment in log.segments:
+        if segment.base_offset >= recovery_point:
+            return
+        end, next_offset = 0, segment.base_offset
+        try:
+            for position, header in walk(segment.file, 0, segment.size, check=True):
+                end, next_offset = position + header.size, header.last_offset + 1
+        except CorruptBatchError as error:
+            if next_offset < recovery_point:
+                raise StorageError(
+                    f"{segment.paths[0]} is damaged at byte {end}, in what was safe on disk "
+                    f"({error}); restore it from a copy"
+                ) from error
 
 
 def _load_tail(log: Log, segment: Segment) -> None:
@@ -177,11 +214,14 @@ def _drop_after(log: Log, number: int, problems: list[str]) -> int:
     """Remove the segments behind a cut one: their offsets no longer follow."""
     dropped = log.segments[number + 1 :]
     for segment in dropped:
-        for path in log.retire(segment):
+        if segment.size:
+            log.disk.rename(segment.paths[0], f"{segment.paths[0]}.damaged")
+        for path in segment.paths:
             log.disk.remove(path)
+    log._unsynced = [segment for segment in log._unsynced if segment not in dropped]
     del log.segments[number + 1 :]
     del log._bases[number + 1 :]
-    problems.append(f"{len(dropped)} segments after a damaged one were removed")
+    problems.append(f"{len(dropped)} segments after a damaged one were set aside as .damaged")
     return sum(segment.size for segment in dropped)
 
 

@@ -8,6 +8,7 @@ was changed behind its back, is checked once more before it is first served: blo
 that a read pays for no more than it needs and later reads go by sendfile.
 """
 
+import contextlib
 from bisect import bisect_right
 
 from barnabas.model.errors import CorruptBatchError
@@ -141,13 +142,23 @@ class Segment:
         for block in range(start // TRUST_BLOCK_BYTES, (end - 1) // TRUST_BLOCK_BYTES + 1):
             if block in self._trusted_blocks:
                 continue
-            bad = self._check_block(block)
-            if bad is not None:
-                if bad <= start:
-                    raise CorruptBatchError(f"{self.file.path} is damaged at byte {bad}")
-                return min(bad, end)
+            if not self._check_block(block):
+                return self._good_until(start, end)
             self._trusted_blocks.add(block)
         return end
+
+    def _good_until(self, start: int, end: int) -> int:
+        """Check these batches and no others: what is damaged before them is not their fault."""
+        good = start
+        try:
+            for position, header in walk(self.file, start, end, check=True):
+                good = position + header.size
+        except CorruptBatchError as error:
+            if good == start:
+                raise CorruptBatchError(
+                    f"{self.file.path} is damaged at byte {start}: {error}"
+                ) from error
+        return good
 
     def forget_trust(self) -> None:
         """Check everything again before it is next served."""
@@ -158,9 +169,21 @@ class Segment:
     def seal(self) -> None:
         """Close the books: the segment takes no more batches."""
         self._index_time()
-        self.offset_index.write()
-        self.time_index.write()
+        try:
+            self.offset_index.write()
+            self.time_index.write()
+        except OSError:
+            self.offset_index.keep_in_memory()
+            self.time_index.keep_in_memory()
         self._version = self.file.version()
+
+    def files_to_sync(self) -> list[File]:
+        """Return everything a sealed segment consists of, as far as it is on disk."""
+        files = [self.file]
+        for path in self.paths[1:]:
+            with contextlib.suppress(OSError):  # none there: it is made anew after a crash
+                files.append(self._disk.open(path))
+        return files
 
     def truncate(self, position: int, next_offset: int) -> None:
         """Cut the file; the indexes are made anew by whoever cuts."""
@@ -208,8 +231,8 @@ class Segment:
         if self.max_timestamp >= 0 and (last is None or self.max_timestamp > last[0]):
             self.time_index.append(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
 
-    def _check_block(self, block: int) -> int | None:
-        """Return the position of the first bad batch that reaches into the block."""
+    def _check_block(self, block: int) -> bool:
+        """Tell whether every batch that reaches into the block is good."""
         first = block * TRUST_BLOCK_BYTES
         last = min(first + TRUST_BLOCK_BYTES, self.size)
         entry = self.offset_index.floor(first, column=1)
@@ -222,5 +245,5 @@ class Segment:
                         pass
                 position = end
         except CorruptBatchError:
-            return position
-        return None
+            return False
+        return True

@@ -45,11 +45,11 @@ class Ledger:
 
     def violations(self, found: Mapping[int, Iterable[Stored]]) -> list[str]:
         """Return everything that is wrong with what was found, partition by partition."""
-        problems = []
+        problems: list[str] = []
         for partition in sorted({*self._promised, *found}):
             content = list(found.get(partition, ()))
-            for problem in self._check(self._promised.get(partition, {}), content):
-                problems.append(f"partition {partition}: {problem}")
+            wrong = self._check(self._promised.get(partition, {}), content)
+            problems += [f"partition {partition}: {problem}" for problem in wrong]
         return problems
 
     @staticmethod
@@ -85,7 +85,7 @@ def stored_on_disk(data: Path, topic: str) -> dict[int, list[Stored]]:
     """Read a topic's segment files without a broker, checking every checksum on the way."""
     disk = OsDisk()
     found: dict[int, list[Stored]] = {}
-    for folder in sorted((data / "topics" / topic).iterdir()):
+    for folder in sorted(path for path in (data / "topics" / topic).iterdir() if path.is_dir()):
         content = found[int(folder.name)] = []
         for path in sorted(folder.glob("*.log")):
             file = disk.open(str(path))
