@@ -1,6 +1,7 @@
 """Idempotent producers that go on whatever happens to their broker, and write down every ack."""
 
 import threading
+import time
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
@@ -11,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from barnabas.testing.ledger import Ledger, Stored, parse_value, value_of
 from barnabas.testing.waiting import eventually
 
+PATIENCE_S = 60.0
 PRODUCER = {
     "enable.idempotence": True,
     "acks": "all",
@@ -79,7 +81,7 @@ class Load:
             for partition in range(self._partitions):
                 self._send(producer, name, number, partition)
             number += 1
-        while not self.failures and producer.flush(1):
+        while not self.failures and producer.flush(0.1):
             pass
         producer.purge()
 
@@ -129,10 +131,10 @@ def consume_all(bootstrap: str, topic: str, partitions: int) -> dict[int, list[S
         }
         consumer.assign([TopicPartition(topic, partition, 0) for partition in ends])
         found: dict[int, list[Stored]] = {partition: [] for partition in ends}
+        deadline = time.monotonic() + PATIENCE_S
         while any(ends[p] > (found[p][-1].offset + 1 if found[p] else 0) for p in ends):
-            messages = consumer.consume(10_000, 10)
-            assert messages, f"nothing more came; the ends are {ends}"
-            for message in messages:
+            assert time.monotonic() < deadline, f"no more comes; the ends are {ends}"
+            for message in consumer.consume(1000, 0.1):
                 assert message.error() is None, message.error()
                 found[message.partition()].append(parse_value(message.offset(), message.value()))
         return found
