@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.testing.ledger import Ledger, Stored, parse_value, value_of
@@ -102,6 +102,26 @@ class Load:
             else:
                 producer.poll(0)
                 return
+
+
+def produce_one(
+    bootstrap: str, topic: str, value: bytes, partition: int = 0, timeout_ms: int = 20_000
+) -> int:
+    """Produce one record, retried until the timeout; return its offset, or raise."""
+    outcome: list[KafkaError | int] = []
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        outcome.append(message.offset() if error is None else error)
+
+    producer = Producer(
+        {**PRODUCER, "bootstrap.servers": bootstrap, "message.timeout.ms": timeout_ms}
+    )
+    producer.produce(topic, value, partition=partition, on_delivery=delivered)
+    producer.flush(timeout_ms / 1000 + 5)
+    assert outcome, "neither delivered nor refused"
+    if isinstance(outcome[0], KafkaError):
+        raise KafkaException(outcome[0])
+    return outcome[0]
 
 
 def create_topic(
