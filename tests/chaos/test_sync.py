@@ -29,7 +29,7 @@ SHIM = r"""
 #include <string.h>
 #include <unistd.h>
 
-/* Syncs of files below FAIL_UNDER fail once the file FAIL_WHEN exists; each is written down there. */
+/* Syncs of files below FAIL_UNDER fail once the file FAIL_WHEN exists, and are noted in it. */
 static int fails(int fd) {
     char link[64], path[4096];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
@@ -65,6 +65,14 @@ def shim(tmp_path: Path) -> Path:
     return library
 
 
+def produce_late(bootstrap: str) -> None:
+    produce_one(bootstrap, TOPIC, value_of("p", 1), timeout_ms=1500)
+
+
+def create_another(bootstrap: str) -> None:
+    create_topic(bootstrap, "another", 1)
+
+
 @pytest.mark.parametrize("under", ["/topics/", "/__cluster_metadata/"])
 def test_a_failed_sync_stops_the_broker(tmp_path: Path, shim: Path, under: str) -> None:
     switch = tmp_path / "fail"
@@ -73,11 +81,9 @@ def test_a_failed_sync_stops_the_broker(tmp_path: Path, shim: Path, under: str) 
         create_topic(broker.bootstrap, TOPIC, 1)
         assert produce_one(broker.bootstrap, TOPIC, value_of("p", 0)) == 0
         switch.touch()
+        failing = produce_late if "topics" in under else create_another
         with pytest.raises(KafkaException):
-            if "topics" in under:
-                produce_one(broker.bootstrap, TOPIC, value_of("p", 1), timeout_ms=1500)
-            else:
-                create_topic(broker.bootstrap, "another", 1)
+            failing(broker.bootstrap)
         assert broker.wait() == SYNC_FAILED
         (line,) = broker.log_lines("a sync failed, so this process stops")
         assert "Input/output error" in line["problem"]

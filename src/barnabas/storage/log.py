@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
 from barnabas.model.ports import Disk, File, FileSlice
 from barnabas.protocol.records import BatchHeader, Record, records, stamp
 from barnabas.storage.epochs import LeaderEpochs
@@ -138,9 +138,9 @@ class Log:
 
     def write_snapshot(self, *, sync: bool) -> None:
         """Store what is known of producers as of the end, and drop the oldest snapshots."""
-        if self.producers.by_id or snapshot_offsets(self.disk, self.folder):
-            path = snapshot_path(self.folder, self.end_offset)
-            self.disk.write_atomic(path, self.producers.encode(), sync=sync)
+        # Also where no producer is known: else the next start would look for some in all headers.
+        path = snapshot_path(self.folder, self.end_offset)
+        self.disk.write_atomic(path, self.producers.encode(), sync=sync)
         for offset in snapshot_offsets(self.disk, self.folder)[:-SNAPSHOTS_KEPT]:
             self.disk.remove(snapshot_path(self.folder, offset))
 
@@ -314,5 +314,8 @@ def rebuild_indexes(segment: Segment, interval: int) -> None:
     """Make the indexes anew from the headers in the file."""
     end = segment.size
     segment.reset_indexes()
-    for position, header in walk(segment.file, 0, end, check=False):
-        segment.note(position, header, interval)
+    try:
+        for position, header in walk(segment.file, 0, end, check=False):
+            segment.note(position, header, interval)
+    except CorruptBatchError:
+        segment.size = end  # whoever reads there is told; what lies behind may still be found

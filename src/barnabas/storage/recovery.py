@@ -7,6 +7,7 @@ so a cut can only take what nobody was promised. What is kept may be in the page
 process was killed, the machine was not), so it is left to be synced before anybody is told of it.
 """
 
+import contextlib
 from typing import NamedTuple
 
 from barnabas.model.errors import CorruptBatchError, StorageError
@@ -25,6 +26,8 @@ from barnabas.storage.walk import walk
 
 CLEANING_FOLDER = "cleaning"
 LOG_SUFFIX = ".log"
+RECOVERED_ALL = 1 << 63
+"""A recovery point beyond every offset: all of it was synced."""
 
 
 class Recovered(NamedTuple):
@@ -124,10 +127,11 @@ def _load_segments(log: Log, *, clean: bool, recovery_point: int, problems: list
                 rebuild_indexes(segment, interval)
             segment.next_offset = following
             segment.forget_trust()
-        elif clean:
-            _load_tail(log, segment)
+        elif clean and _load_tail(log, segment):
+            continue
         else:
-            cut = _recover(log, segment, recovery_point, problems)
+            synced = RECOVERED_ALL if clean else recovery_point
+            cut = _recover(log, segment, synced, problems)
             log._folder_unsynced = True
             if not last:
                 log._unsynced.append(segment)
@@ -155,14 +159,21 @@ def _refuse_damage(log: Log, recovery_point: int) -> None:
                 ) from error
 
 
-def _load_tail(log: Log, segment: Segment) -> None:
-    """Take over the last segment of a clean log: read only what its index does not cover."""
+def _load_tail(log: Log, segment: Segment) -> bool:
+    """Take over the last segment of a clean log: read only what its index does not cover.
+
+    Returns False where what it reads is damaged.
+    """
     start = segment.load_indexes()
-    for position, header in walk(segment.file, start, segment.size, check=False):
-        segment.note(position, header, log.settings.index_interval_bytes)
-        log.epochs.assign(header.leader_epoch, header.base_offset)
+    try:
+        for position, header in walk(segment.file, start, segment.size, check=False):
+            segment.note(position, header, log.settings.index_interval_bytes)
+            log.epochs.assign(header.leader_epoch, header.base_offset)
+    except CorruptBatchError:
+        return False
     _note_first_append(segment)
     segment.trusted_from = segment.size
+    return True
 
 
 def _recover(log: Log, segment: Segment, recovery_point: int, problems: list[str]) -> int:
@@ -205,9 +216,10 @@ def _set_aside(log: Log, segment: Segment, end: int) -> str:
 
 
 def _note_first_append(segment: Segment) -> None:
-    for _, header in walk(segment.file, 0, segment.size, check=False):
-        segment.first_append_ms = header.max_timestamp
-        return
+    with contextlib.suppress(CorruptBatchError):
+        for _, header in walk(segment.file, 0, segment.size, check=False):
+            segment.first_append_ms = header.max_timestamp
+            return
 
 
 def _drop_after(log: Log, number: int, problems: list[str]) -> int:
@@ -243,6 +255,13 @@ def _load_producers(log: Log, problems: list[str]) -> None:
     for segment in log.segments:
         if segment.next_offset <= start:
             continue
-        for _, header in walk(segment.file, segment.position_of(start), segment.size, check=False):
-            if header.producer_id >= 0 and header.base_offset >= start:
-                log.producers.record(header, header.base_offset)
+        try:
+            _replay_producers(log, segment, start)
+        except CorruptBatchError as error:
+            problems.append(f"{segment.paths[0]}: {error}; producers after it are not known")
+
+
+def _replay_producers(log: Log, segment: Segment, start: int) -> None:
+    for _, header in walk(segment.file, segment.position_of(start), segment.size, check=False):
+        if header.producer_id >= 0 and header.base_offset >= start:
+            log.producers.record(header, header.base_offset)
