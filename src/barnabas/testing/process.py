@@ -43,6 +43,7 @@ class BrokerSubprocess:
         arguments: Sequence[str] = (),
         host: str = "127.0.0.1",
         port: int = 0,
+        descriptors: int | None = None,
     ) -> None:
         """Take a folder, settings by their dotted names, and what else the process is given."""
         self.data = Path(data)
@@ -50,6 +51,7 @@ class BrokerSubprocess:
         self.port = port
         self.seconds_to_ready = 0.0
         self._arguments = tuple(arguments)
+        self._descriptors = descriptors
         self._environment = {**variables(settings or {}), **(environment or {})}
         self._process: subprocess.Popen[bytes] | None = None
         with tempfile.NamedTemporaryFile(prefix="barnabas-", suffix=".log", delete=False) as log:
@@ -87,7 +89,7 @@ class BrokerSubprocess:
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("BARNABAS_")}
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own command
-                [*command, "--json", *self._arguments],
+                [*self._prefix(), *command, "--json", *self._arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -182,6 +184,11 @@ class BrokerSubprocess:
         if error is not None:
             sys.stderr.write(f"--- the broker's log\n{self.log_text()[-8000:]}\n")
         self.close()
+
+    def _prefix(self) -> list[str]:
+        if self._descriptors is None:
+            return []
+        return ["/bin/sh", "-c", f'ulimit -n {self._descriptors} && exec "$@"', "sh"]
 
     def _close_pipe(self) -> None:
         if self._process is not None and self._process.stdout is not None:
