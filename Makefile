@@ -5,6 +5,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 DATA   ?= data
 LISTEN ?= 127.0.0.1:9092
+SECONDS ?= 60
+SEED   ?= 1
 
 .PHONY: run test check format bench compat chaos fuzz clean help
 
@@ -34,6 +36,13 @@ check: $(VENV)/.dev ## Format, lint, types, layers and tests.
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m pytest
+
+chaos: $(VENV)/.dev ## Kill brokers, cut their power, fill their disks (minutes).
+	@CHAOS_KILLS=20 CHAOS_POWER_CUTS=20 $(BIN)/python -m pytest -q tests/chaos -m chaos
+
+fuzz: $(VENV)/.dev ## Throw broken requests at the decoders and at a running broker (minutes).
+	@$(BIN)/python tools/fuzz_requests.py --seconds $(SECONDS) --seed $(SEED)
+	@$(BIN)/python tools/fuzz_requests.py --live --seconds $(SECONDS) --seed $(SEED)
 
 format: $(VENV)/.dev ## Put the code into the house format.
 	@$(BIN)/ruff format .

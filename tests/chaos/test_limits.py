@@ -66,17 +66,18 @@ def test_out_of_descriptors(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limit", ["max_connections", "max_connections_per_ip"])
 def test_a_limit_of_connections(tmp_path: Path, limit: str) -> None:
-    with BrokerSubprocess(tmp_path, settings={f"performance.{limit}": 3}) as broker:
-        with contextlib.ExitStack() as stack:
-            clients = [stack.enter_context(RawClient(broker.address)) for _ in range(3)]
-            assert all(is_served(client) for client in clients)
-            with RawClient(broker.address) as fourth:
-                assert fourth.was_closed()
-            (line,) = broker.wait_for_log("refused a connection")
-            assert line["limit"] == limit
-            assert all(is_served(client) for client in clients)
-            clients[0].close()
-            eventually(lambda: _is_served_now(broker))
+    with contextlib.ExitStack() as stack:
+        settings = {f"performance.{limit}": 3}
+        broker = stack.enter_context(BrokerSubprocess(tmp_path, settings=settings))
+        clients = [stack.enter_context(RawClient(broker.address)) for _ in range(3)]
+        assert all(is_served(client) for client in clients)
+        with RawClient(broker.address) as fourth:
+            assert fourth.was_closed()
+        (line,) = broker.wait_for_log("refused a connection")
+        assert line["limit"] == limit
+        assert all(is_served(client) for client in clients)
+        clients[0].close()
+        eventually(lambda: _is_served_now(broker))
 
 
 def _is_served_now(broker: BrokerSubprocess) -> bool:
