@@ -122,9 +122,9 @@ class Partition:
         self, offset: int, limit_bytes: int, *, committed_only: bool, at_least_one: bool
     ) -> FileSlice | None:
         """Return what a consumer may see from an offset on."""
+        if self.high_watermark <= offset <= self.log.end_offset:
+            return None  # caught up; or appended, but not yet for anybody to see
         upper = self.last_stable_offset if committed_only else self.high_watermark
-        if offset > self.high_watermark and offset <= self.log.end_offset:
-            return None  # appended, but not yet for anybody to see
         try:
             return self.log.read(offset, limit_bytes, upper, at_least_one=at_least_one)
         except CorruptBatchError as error:
@@ -146,7 +146,9 @@ class Partition:
         self.log.epochs.truncate_start(offset)
 
     def retire(self) -> None:
-        """Stop serving for good: the topic is deleted. Whoever waits is told on timeout."""
+        """Stop serving for good: the topic is deleted. Followers look again and find it gone."""
+        for watcher in list(self.watchers):
+            watcher.on_progress()
         self.watchers.clear()
         self._waiting.clear()
         self._flushing = True  # no more syncs: the files are going away
