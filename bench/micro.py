@@ -15,6 +15,7 @@ from random import Random
 from barnabas import config
 from barnabas.handlers.registry import dispatch
 from barnabas.model.ports import Chunk
+from barnabas.node.effects import Flush
 from barnabas.node.node import Node
 from barnabas.node.pending import Pending
 from barnabas.protocol.apis import APIS
@@ -63,7 +64,7 @@ class Bench:
         """Send one frame; carry out syncs in no time at all."""
         answer, _ = dispatch(self.node, memoryview(content), "127.0.0.1", NOW_MS)
         for effect in self.node.outbox:
-            if hasattr(effect, "task"):
+            if isinstance(effect, Flush):
                 effect.done()
         self.node.outbox.clear()
         if isinstance(answer, Pending):
