@@ -3,6 +3,7 @@
 import argparse
 import signal
 import sys
+from contextlib import closing
 from types import FrameType
 
 from rich.console import Console
@@ -11,13 +12,14 @@ from bench.brokers import BROKERS
 from bench.display import Display
 from bench.machine import facts
 from bench.measure import Plan, run
-from bench.places import RESULTS, RESULTS_JSON, ROOT
+from bench.places import PARTIAL_JSON, RESULTS, RESULTS_JSON, ROOT
 from bench.prepare import MissingError, prepare
 from bench.report import BROKER_ROW, render
 from bench.results import Results
 from bench.rows import ROWS, Row
 
 SECONDS, WARMUP = 4.0, 1.5
+BOTH = "barnabas,kafka"
 QUICK_SECONDS, QUICK_WARMUP = 1.2, 0.5
 
 
@@ -25,15 +27,15 @@ def main(words: list[str] | None = None) -> int:
     """Prepare, measure, write."""
     options = parser().parse_args(words)
     console = Console()
-    signal.signal(signal.SIGTERM, end_like_ctrl_c)
+    for ending in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(ending, stop)
     try:
-        if not options.render:
-            measure(plan_of(options), console, options.save)
-        if options.render or options.save:
-            RESULTS.write_text(render(Results.load(RESULTS_JSON)))
-            console.print(f"written: {RESULTS.relative_to(ROOT)}")
+        if options.render:
+            save(Results.load(RESULTS_JSON), console)
+        else:
+            measure(plan_of(options), console, saves(options))
     except MissingError as error:
-        console.print(str(error), style="red", markup=False)
+        console.print(str(error), style="red", markup=False, highlight=False)
         return 1
     except KeyboardInterrupt:
         console.print("stopped; the brokers are stopped too", style="yellow")
@@ -41,21 +43,37 @@ def main(words: list[str] | None = None) -> int:
     return 0
 
 
-def end_like_ctrl_c(_signal: int, _frame: FrameType | None) -> None:
-    """SIGTERM cleans up as Ctrl-C does."""
+def saves(options: argparse.Namespace) -> bool:
+    """Only a whole run replaces RESULTS.md, unless it is told to."""
+    is_whole = not (options.quick or options.only or options.brokers != BOTH)
+    return is_whole if options.save is None else bool(options.save)
+
+
+def save(results: Results, console: Console) -> None:
+    """Write the page."""
+    RESULTS.write_text(render(results))
+    console.print(f"written: {RESULTS.relative_to(ROOT)}")
+
+
+def stop(_signal: int, _frame: FrameType | None) -> None:
+    """Whoever ends the run, the brokers are stopped on the way out."""
     raise KeyboardInterrupt
 
 
-def measure(plan: Plan, console: Console, save: bool) -> None:
-    """Run the plan; results are saved after each sample, so that a stop loses nothing."""
+def measure(plan: Plan, console: Console, is_saved: bool) -> None:
+    """Run the plan; results are kept after each sample, so that a stop loses nothing."""
     console.print("preparing: jars, librdkafka, load programs ...")
     prepare([broker.name for broker in plan.brokers])
-    results = Results(facts=facts(), titles={b.name: b.title for b in plan.brokers})
-    with Display(console, plan.steps) as display:
-        for sample in run(plan, display):
+    shape = {"shape": f"{plan.rounds} rounds, {plan.seconds:g} s a row after {plan.warmup:g} s"}
+    results = Results(facts=facts() | shape, titles={b.name: b.title for b in plan.brokers})
+    with Display(console, plan.steps) as display, closing(run(plan, display.begin)) as samples:
+        for sample in samples:
+            display.done(sample)
             results.samples.append(sample)
-            results.save(RESULTS_JSON)
-    if not save:
+            results.save(RESULTS_JSON if is_saved else PARTIAL_JSON)
+    if is_saved:
+        save(results, console)
+    else:
         console.print(render(results), markup=False, highlight=False, soft_wrap=True)
 
 
@@ -65,11 +83,13 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--rounds", type=int, help="rounds (default 3; 1 with --quick)")
     options.add_argument("--quick", action="store_true", help="one short round, under 4 minutes")
     options.add_argument("--only", action="append", metavar="ROW", help="this row; may be repeated")
-    options.add_argument("--brokers", default="barnabas,kafka", help="which (default: both)")
+    options.add_argument("--brokers", default=BOTH, help=f"which (default: {BOTH})")
     options.add_argument("--groups", action="store_true", help="also rows with consumer groups")
     options.add_argument("--render", action="store_true", help="write RESULTS.md from the JSON")
     options.add_argument(
-        "--no-save", dest="save", action="store_false", help="print, and leave RESULTS.md alone"
+        "--save",
+        action=argparse.BooleanOptionalAction,
+        help="write RESULTS.md (default: for a whole run) or only print",
     )
     return options
 

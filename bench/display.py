@@ -58,11 +58,11 @@ class Display:
 
 
 def describe(sample: Sample) -> str:
-    """`round 1  kafka     produce-1k   120 MB/s ...`."""
+    """`1  kafka     produce-1k   120 MB/s ...`."""
     figures = [
-        f"{number(value)} {METRICS[key].unit} {METRICS[key].title}"
-        for key, value in sample.figures.items()
-        if key in METRICS
+        metric.short.format(number(sample.figures[key]))
+        for key, metric in METRICS.items()
+        if key in sample.figures
     ]
     if sample.error:
         figures.append(f"failed: {sample.error}")

@@ -6,10 +6,9 @@ sample with a reason; the broker is then checked, and started afresh if it no lo
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import Protocol
 
 from bench.brokers import Broker, Flush, free_port, fresh_data
 from bench.loads import Consume, Figures, JavaProduce, Load, Requests, Target, fill
@@ -21,6 +20,12 @@ from bench.running import Running, answers_metadata, running
 
 IDLE_S = 2.0
 RESTART_PARTITIONS = 10
+STARTS_MAX = 2
+"""After so many failed starts in a visit the remaining rows are given up."""
+
+Begin = Callable[[str], None]
+"""Told what starts now."""
+
 WARM_UP: tuple[Load, ...] = (JavaProduce(size=100), Requests(connections=16), Consume(size=1024))
 
 
@@ -42,67 +47,67 @@ class Plan:
         return self.rounds * len(self.brokers) * (len(self.rows) + self.with_broker_row)
 
 
-class Watcher(Protocol):
-    """Who is told how the run goes."""
-
-    def begin(self, what: str) -> None:
-        """Something starts."""
-
-    def done(self, sample: Sample) -> None:
-        """A sample is there."""
-
-
-def run(plan: Plan, watcher: Watcher) -> Iterator[Sample]:
-    """All samples, as they come."""
+def run(plan: Plan, begin: Begin) -> Generator[Sample]:
+    """All samples, as they come; closing it stops the broker that runs."""
     for number in range(1, plan.rounds + 1):
         order = plan.brokers if number % 2 else list(reversed(plan.brokers))
         for broker in order:
-            for sample in Visit(plan, broker, number, watcher).run():
-                watcher.done(sample)
-                yield sample
+            yield from Visit(plan, broker, number, begin).run()
 
 
 class Visit:
     """One broker in one round."""
 
-    def __init__(self, plan: Plan, broker: Broker, number: int, watcher: Watcher) -> None:
+    def __init__(self, plan: Plan, broker: Broker, number: int, begin: Begin) -> None:
         self._plan = plan
         self._broker = broker
         self._number = number
-        self._watcher = watcher
+        self._tell = begin
         self._topics = 0
+        self._failed_starts = 0
         self._about: Figures = {}
         """Memory and start-up, gathered on the way."""
 
-    def run(self) -> Iterator[Sample]:
+    def run(self) -> Generator[Sample]:
         """Start, go through the rows, stop; whatever happens the broker is stopped."""
         with ExitStack() as stack:
             broker: Running | None = None
             for row in self._plan.rows:
                 self._begin(row.title, row.section)
                 try:
-                    if broker is None or not answers_metadata(broker.port):
-                        stack.close()
-                        broker = None
-                        broker = self._start(stack)
-                    yield self._sample(row.key, self._press(broker, row))
-                except LoadError as error:
-                    yield self._failed(row.key, error)
+                    broker = self._at_work(stack, broker)
+                    sample = self._sample(row.key, self._press(broker, row))
+                except Exception as error:  # noqa: BLE001 - whatever fails, the other rows go on
+                    sample = self._sample(row.key, {}, reason(error))
+                yield sample
             if self._plan.with_broker_row:
                 yield self._broker_row(stack, broker)
+        fresh_data(self._broker)
+
+    def _at_work(self, stack: ExitStack, broker: Running | None) -> Running:
+        """The broker, started or started again where it no longer answers."""
+        if broker is not None and answers_metadata(broker.port):
+            return broker
+        stack.close()
+        if self._failed_starts >= STARTS_MAX:
+            raise LoadError("the broker does not start")
+        self._failed_starts += 1
+        broker = self._start(stack)
+        self._failed_starts = 0
+        return broker
 
     def _broker_row(self, stack: ExitStack, broker: Running | None) -> Sample:
+        """Memory and start-up: gathered so far, and a second start with data in place."""
         self._begin("memory and start-up")
         try:
-            if broker is None:
-                broker = self._start(stack)
+            broker = self._at_work(stack, broker)
             self._about["loaded_mb"] = broker.usage().resident_max_mb
             self._fill(broker)
             stack.close()
             with running(self._broker, broker.data, broker.port) as again:
                 self._about["again_ms"] = again.ready_ms
-        except LoadError as error:
-            return self._failed(BROKER_ROW, error, self._about)
+        except Exception as error:  # noqa: BLE001 - as above
+            return self._sample(BROKER_ROW, self._about, reason(error))
         return self._sample(BROKER_ROW, self._about)
 
     def _start(self, stack: ExitStack) -> Running:
@@ -150,16 +155,18 @@ class Visit:
 
     def _begin(self, title: str, section: str = "") -> None:
         where = f"round {self._number}/{self._plan.rounds}, {self._broker.name}"
-        self._watcher.begin(f"{where}: {section + ': ' if section else ''}{title}")
+        self._tell(f"{where}: {section + ': ' if section else ''}{title}")
 
-    def _sample(self, row: str, figures: Figures) -> Sample:
-        return Sample(row=row, broker=self._broker.name, round=self._number, figures=figures)
-
-    def _failed(self, row: str, error: LoadError, figures: Figures | None = None) -> Sample:
+    def _sample(self, row: str, figures: Figures, error: str = "") -> Sample:
         return Sample(
             row=row,
             broker=self._broker.name,
             round=self._number,
-            figures=figures or {},
-            error=str(error),
+            figures=figures,
+            error=error,
         )
+
+
+def reason(error: Exception) -> str:
+    """What the table says of a failure; ours explain themselves, others need their kind."""
+    return str(error) if isinstance(error, LoadError) else f"{type(error).__name__}: {error}"

@@ -12,6 +12,10 @@ WORK = BENCH / ".work"
 
 RESULTS = BENCH / "RESULTS.md"
 RESULTS_JSON = WORK / "results.json"
+PARTIAL_JSON = WORK / "partial.json"
+"""Of a run that was quick or left something out: it must not pass for a full one."""
+
+LOGS = WORK / "logs"
 
 POM = BENCH / "kafka" / "pom.xml"
 KAFKA_LOGGING = BENCH / "kafka" / "log4j2.properties"

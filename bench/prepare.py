@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from bench.places import BARNABAS, JARS, LOAD, NATIVE, POM, WIRE, WORK
+from bench.places import BARNABAS, JARS, LOAD, LOGS, NATIVE, POM, WIRE, WORK
 
 COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 LIBRDKAFKA_HEADER = Path("/usr/include/librdkafka/rdkafka.h")
@@ -24,6 +24,7 @@ class MissingError(Exception):
 def prepare(brokers: list[str]) -> None:
     """Make everything ready for a run of these brokers."""
     WORK.mkdir(exist_ok=True)
+    shutil.rmtree(LOGS, ignore_errors=True)
     need("java", "apt-get install -y openjdk-17-jre-headless")
     need("cc", "apt-get install -y gcc libc6-dev")
     if "barnabas" in brokers and not BARNABAS.exists():

@@ -51,12 +51,20 @@ def verdict(results: Results) -> str:
 
 
 def outcomes(results: Results) -> Iterator[bool | None]:
-    """Whether each figure that has a goal, and was measured on both, met it."""
+    """Whether each figure that has a goal met it; None where there is none to meet."""
     pairs = [(row.key, metric) for row in ROWS for metric in row.metrics]
     pairs += [(BROKER_ROW, metric) for metric in BROKER_METRICS]
     for key, metric in pairs:
-        ratio = ratio_of(results, key, metric)
-        yield None if ratio is None else metric.meets_goal(ratio)
+        yield outcome_of(results, key, metric)
+
+
+def outcome_of(results: Results, key: str, metric: Metric) -> bool | None:
+    """A figure that our broker failed to give has not met its goal."""
+    ratio = ratio_of(results, key, metric)
+    if ratio is not None:
+        return metric.meets_goal(ratio)
+    ours_failed = results.errors(key, OURS) and not results.summary(key, OURS, metric)
+    return False if ours_failed and metric.goal is not None else None
 
 
 def section(results: Results, title: str) -> str:
@@ -104,7 +112,6 @@ def failures(results: Results) -> str:
 def line(results: Results, key: str, title: str, metric: Metric) -> tuple[str, ...]:
     """One line of a table."""
     ratio = ratio_of(results, key, metric)
-    met = None if ratio is None else metric.meets_goal(ratio)
     return (
         title,
         f"{metric.title} ({metric.unit})",
@@ -112,7 +119,7 @@ def line(results: Results, key: str, title: str, metric: Metric) -> tuple[str, .
         cell(results, key, THEIRS, metric),
         "" if ratio is None else f"{ratio:.2f}x",
         metric.goal_text,
-        {None: "", True: "yes", False: "**no**"}[met],
+        {None: "", True: "yes", False: "**no**"}[outcome_of(results, key, metric)],
     )
 
 

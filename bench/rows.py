@@ -155,7 +155,14 @@ CONSUME = (
 
 LATENCY = (
     Row(
-        key="end-to-end",
+        key="end-to-end-2000",
+        section="End-to-end latency",
+        title="1 KB at 2,000 msg/s",
+        load=EndToEnd(size=1024, rate=2000),
+        metrics=LATENCIES,
+    ),
+    Row(
+        key="end-to-end-5000",
         section="End-to-end latency",
         title="1 KB at 5,000 msg/s",
         load=EndToEnd(size=1024, rate=5000),

@@ -17,7 +17,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.brokers import Broker
-from bench.places import WORK
+from bench.places import LOGS
 from bench.process import LoadError, Process, Usage, wait_until
 
 READY_TIMEOUT_S = 60.0
@@ -100,7 +100,7 @@ def bytes_under(folder: Path) -> int:
 def running(broker: Broker, data: Path, port: int) -> Iterator[Running]:
     """Start the broker, wait until it answers, stop it at the end whatever happens."""
     started = time.monotonic()
-    with Process(broker.command(data, port), WORK / "logs" / f"{broker.name}.log") as process:
+    with Process(broker.command(data, port), LOGS / f"{broker.name}.log") as process:
         wait_ready(process, port)
         yield Running(process, data, port, (time.monotonic() - started) * 1000)
 
