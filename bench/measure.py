@@ -11,7 +11,8 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from bench.brokers import Broker, Flush, free_port, fresh_data
-from bench.loads import Consume, Figures, JavaProduce, Load, Requests, Target, fill
+from bench.java_loads import JavaProduce
+from bench.loads import Consume, Figures, Load, Requests, Target, fill
 from bench.process import LoadError
 from bench.report import BROKER_ROW
 from bench.results import Sample

@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 
 from bench.brokers import Flush
+from bench.java_loads import JavaConsume, JavaProduce
 from bench.loads import (
     Ack,
     Consume,
     EndToEnd,
-    JavaConsume,
-    JavaProduce,
     Load,
     Produce,
     ProduceAndConsume,

@@ -3,16 +3,15 @@ import json
 import pytest
 
 from bench.brokers import BROKERS, Flush
-from bench.loads import (
+from bench.java_loads import (
     Window,
     after_warmup,
-    answer,
-    bulk,
     enough,
     parse_consumer_performance,
     parse_windows,
     payloads,
 )
+from bench.loads import answer, bulk
 from bench.process import LoadError
 from bench.rows import ROWS
 
