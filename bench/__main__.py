@@ -18,9 +18,9 @@ from bench.report import BROKER_ROW, render
 from bench.results import Results
 from bench.rows import ROWS, Row
 
-SECONDS, WARMUP = 4.0, 1.5
+SECONDS, WARMUP = 4.0, 2.0
 BOTH = "barnabas,kafka"
-QUICK_SECONDS, QUICK_WARMUP = 1.2, 0.5
+QUICK_SECONDS, QUICK_WARMUP = 1.2, 1.2
 
 
 def main(words: list[str] | None = None) -> int:
