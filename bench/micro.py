@@ -20,15 +20,18 @@ from barnabas.node.node import Node
 from barnabas.node.pending import Pending
 from barnabas.protocol.apis import APIS
 from barnabas.protocol.codec import encoder
-from barnabas.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig
-from barnabas.protocol.messages.create_topics import CreateTopicsRequest
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
 )
-from barnabas.protocol.message import Message
 from barnabas.protocol.records import Record, build
 from barnabas.server.disk import OsDisk
 
