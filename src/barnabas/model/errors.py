@@ -1,9 +1,9 @@
 """What can go wrong, and what it means for whoever asked.
 
-    ApiError      becomes an error code in the answer; the connection lives on
-    WireError     the peer broke the protocol; its connection is closed
-    StorageError  the partition cannot be trusted or written; it is fenced
-    ConfigError   the operator must change something; the message says what
+ApiError      becomes an error code in the answer; the connection lives on
+WireError     the peer broke the protocol; its connection is closed
+StorageError  the partition cannot be trusted or written; it is fenced
+ConfigError   the operator must change something; the message says what
 """
 
 from enum import IntEnum
@@ -82,7 +82,7 @@ class StorageError(BrokerError):
     """A log could not be written, or holds what it should not."""
 
 
-class CorruptBatch(StorageError):
+class CorruptBatchError(StorageError):
     """A stored batch does not match its checksum or its own header."""
 
 

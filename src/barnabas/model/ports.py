@@ -32,6 +32,9 @@ class File(Protocol):
     def sync(self) -> None:
         """Return once every byte appended so far would survive a power cut."""
 
+    def version(self) -> int:
+        """Return a number that changes whenever anybody writes to the file."""
+
     def close(self) -> None:
         """Give the file back to the operating system."""
 
@@ -45,8 +48,11 @@ class Disk(Protocol):
     def read_bytes(self, path: str) -> bytes:
         """Return a whole small file."""
 
-    def write_atomic(self, path: str, content: bytes) -> None:
-        """Replace a small file so that a crash leaves the old or the new one, synced."""
+    def write_atomic(self, path: str, content: bytes, *, sync: bool = True) -> None:
+        """Replace a small file so that a crash leaves the old one or the new one.
+
+        Without `sync` it returns sooner, and after a power cut the file may be damaged.
+        """
 
     def map(self, path: str) -> Buffer:
         """Return the content for reading, memory-mapped where the system can."""

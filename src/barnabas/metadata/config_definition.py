@@ -1,0 +1,206 @@
+"""What a Kafka config is: a name, a type, a default, and a rule for its values.
+
+Values travel and are stored as strings; `ConfigDefinition.parse` is the one way from a string to
+a typed value, so what a client may write is exactly what the broker can read. A refused value
+answers INVALID_CONFIG with a message that says what is allowed, a refused name with the nearest
+one that exists.
+"""
+
+import difflib
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+
+from barnabas.model.errors import ApiError, ErrorCode
+
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+SHOWN_CHARACTERS_MAX = 200
+
+Value = bool | int | float | str | frozenset[str] | tuple[str, ...]
+Parse = Callable[[str], Value]
+
+
+class ConfigType(IntEnum):
+    """The type codes of DescribeConfigs."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How the text of one config is read, and in words what it may be."""
+
+    type: ConfigType
+    """The type that clients are told."""
+
+    allowed: str
+    """The end of the sentence that begins with "must be"."""
+
+    parse: Parse
+    """Return the typed value, or raise ValueError."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigDefinition:
+    """One config that clients can describe and perhaps alter."""
+
+    name: str
+    """Kafka's name, or ours where Kafka has no such config."""
+
+    rule: Rule
+    """What its values may be."""
+
+    default: str
+    """The value where nobody set one."""
+
+    documentation: str
+    """One sentence for whoever describes it."""
+
+    synonyms: tuple[str, ...] = ()
+    """The broker configs that set its default, the strongest first."""
+
+    @property
+    def type(self) -> ConfigType:
+        """The type that clients are told."""
+        return self.rule.type
+
+    def parse(self, value: str) -> Value:
+        """Return the typed value, or raise INVALID_CONFIG with what is allowed."""
+        try:
+            return self.rule.parse(value.strip())
+        except ValueError:
+            # A client chose the value, and may have chosen a very long one.
+            shown = repr(value[:SHOWN_CHARACTERS_MAX])
+            message = f"Invalid value {shown} for {self.name}: it must be {self.rule.allowed}."
+            raise ApiError(ErrorCode.INVALID_CONFIG, message) from None
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> ApiError:
+    """Return the error for a name that is not there, with the nearest one that is."""
+    shown = name[:SHOWN_CHARACTERS_MAX]
+    near = difflib.get_close_matches(shown, list(known), n=1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    return ApiError(ErrorCode.INVALID_CONFIG, f"Unknown {kind} config {shown!r}.{hint}")
+
+
+def boolean() -> Rule:
+    """Take true or false, in any case."""
+    return Rule(ConfigType.BOOLEAN, "true or false", _read_boolean)
+
+
+def only_false(reason: str) -> Rule:
+    """Take false alone, for what this broker does not do."""
+
+    def read(text: str) -> Value:
+        if _read_boolean(text):
+            raise ValueError
+        return False
+
+    return Rule(ConfigType.BOOLEAN, f"false ({reason})", read)
+
+
+def int32(least: int, most: int = INT_MAX) -> Rule:
+    """Take a 32-bit number within bounds."""
+    return Rule(ConfigType.INT, _bounds(least, most, INT_MAX), _read_within(least, most))
+
+
+def int64(least: int, most: int = LONG_MAX) -> Rule:
+    """Take a 64-bit number within bounds."""
+    return Rule(ConfigType.LONG, _bounds(least, most, LONG_MAX), _read_within(least, most))
+
+
+def ratio() -> Rule:
+    """Take a share between 0 and 1."""
+
+    def read(text: str) -> Value:
+        number = float(text)
+        if not 0 <= number <= 1:
+            raise ValueError
+        return number
+
+    return Rule(ConfigType.DOUBLE, "a number between 0 and 1", read)
+
+
+def choice(*options: str) -> Rule:
+    """Take one of a few words."""
+
+    def read(text: str) -> Value:
+        if text not in options:
+            raise ValueError
+        return text
+
+    return Rule(ConfigType.STRING, f"one of {', '.join(options)}", read)
+
+
+def text() -> Rule:
+    """Take any text."""
+    return Rule(ConfigType.STRING, "text", str)
+
+
+def subset(*options: str) -> Rule:
+    """Take some of a few words, with commas between them; none at all is possible too."""
+
+    def read(text: str) -> Value:
+        chosen = split_list(text)
+        if len(set(chosen)) < len(chosen) or not set(chosen) <= set(options):
+            raise ValueError
+        return frozenset(chosen)
+
+    return Rule(ConfigType.LIST, f"a list of {', '.join(options)}, each at most once", read)
+
+
+def listing() -> Rule:
+    """Take any words, with commas between them."""
+    return Rule(ConfigType.LIST, "a list with commas between its items", split_list)
+
+
+def throttled_replicas() -> Rule:
+    """Take Kafka's list of partition:broker pairs, or a star for all."""
+
+    def read(text: str) -> Value:
+        pairs = split_list(text)
+        if pairs != ("*",) and not all(re.fullmatch(r"[0-9]+:[0-9]+", pair) for pair in pairs):
+            raise ValueError
+        return pairs
+
+    return Rule(ConfigType.LIST, "*, or a list such as 0:1,1:2 of partition:broker", read)
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    """Return the items between commas; an empty text has none."""
+    if not text.strip():
+        return ()
+    return tuple(item.strip() for item in text.split(","))
+
+
+def _read_boolean(text: str) -> bool:
+    lowered = text.lower()
+    if lowered not in ("true", "false"):
+        raise ValueError
+    return lowered == "true"
+
+
+def _read_within(least: int, most: int) -> Parse:
+    def read(text: str) -> Value:
+        # Python's int() also takes 1_000 and digits of other scripts, which Kafka refuses.
+        if not re.fullmatch(r"[+-]?[0-9]{1,19}", text, re.ASCII):
+            raise ValueError
+        number = int(text)
+        if not least <= number <= most:
+            raise ValueError
+        return number
+
+    return read
+
+
+def _bounds(least: int, most: int, natural: int) -> str:
+    if most == natural:
+        return f"a whole number of at least {least}"
+    return f"a whole number from {least} to {most}"

@@ -1,0 +1,118 @@
+"""The four codecs of record batches, with a ceiling on what may come out.
+
+The broker passes compressed batches through untouched. It opens them only where a topic
+asks for another codec, for compaction, for exact timestamp look-ups and for its tools; there
+a small batch must not unpack into all of memory, so every codec stops at `limit` bytes.
+"""
+
+import struct
+import zlib
+from enum import IntEnum
+
+import cramjam
+import lz4.frame
+
+from barnabas.model.errors import CorruptBatchError
+from barnabas.model.ports import Buffer
+
+OUTPUT_BYTES_MAX = 256 * 1024 * 1024
+XERIAL_MAGIC = b"\x82SNAPPY\x00"
+XERIAL_HEADER_BYTES = 16
+XERIAL_BLOCK_BYTES = 32 * 1024
+
+
+class Codec(IntEnum):
+    """The codec bits of a batch's attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+def compress(codec: Codec, content: Buffer, level: int | None = None) -> bytes:
+    """Return the content packed as Kafka's clients expect it."""
+    match codec:
+        case Codec.NONE:
+            return bytes(content)
+        case Codec.GZIP:
+            packer = zlib.compressobj(-1 if level is None else level, wbits=31)
+            return packer.compress(content) + packer.flush()
+        case Codec.SNAPPY:
+            return _xerial_compress(content)
+        case Codec.LZ4:
+            return bytes(lz4.frame.compress(content, compression_level=level or 0))
+        case Codec.ZSTD:
+            return bytes(cramjam.zstd.compress(content, level=3 if level is None else level))
+
+
+def decompress(codec: Codec, content: Buffer, limit: int = OUTPUT_BYTES_MAX) -> bytes:
+    """Return the content unpacked, or raise `CorruptBatchError` where it is broken or too large."""
+    try:
+        match codec:
+            case Codec.NONE:
+                unpacked = bytes(content)
+            case Codec.GZIP:
+                unpacked = zlib.decompressobj(wbits=31).decompress(content, limit + 1)
+            case Codec.SNAPPY:
+                unpacked = _snappy_decompress(bytes(content), limit)
+            case Codec.LZ4:
+                unpacked = lz4.frame.LZ4FrameDecompressor().decompress(
+                    bytes(content), max_length=limit + 1
+                )
+            case Codec.ZSTD:
+                unpacked = _zstd_decompress(content, limit)
+    except (zlib.error, RuntimeError, EOFError, ValueError, cramjam.DecompressionError) as error:
+        raise CorruptBatchError(f"{codec.name.lower()} data cannot be unpacked: {error}") from error
+    if len(unpacked) > limit:
+        raise CorruptBatchError(f"{codec.name.lower()} data unpacks to more than {limit} bytes")
+    return unpacked
+
+
+def _zstd_decompress(content: Buffer, limit: int) -> bytes:
+    """Unpack into a buffer that grows up to the limit: cramjam has no ceiling of its own."""
+    room = min(limit, max(64 * 1024, len(content) * 8))
+    while True:
+        target = bytearray(room)
+        try:
+            size = cramjam.zstd.decompress_into(content, target)
+        except cramjam.DecompressionError:
+            if room >= limit:
+                raise
+            room = min(limit, room * 4)
+            continue
+        return bytes(memoryview(target)[:size])
+
+
+def _snappy_decompress(content: bytes, limit: int) -> bytes:
+    if not content.startswith(XERIAL_MAGIC):
+        return _snappy_block(content, limit)
+    blocks, position, total = [], XERIAL_HEADER_BYTES, 0
+    while position + 4 <= len(content):
+        (size,) = struct.unpack_from(">i", content, position)
+        position += 4
+        if size < 0 or position + size > len(content):
+            raise ValueError("a snappy block reaches past the end")
+        block = _snappy_block(content[position : position + size], limit - total)
+        blocks.append(block)
+        total += len(block)
+        position += size
+    return b"".join(blocks)
+
+
+def _snappy_block(content: bytes, limit: int) -> bytes:
+    size = cramjam.snappy.decompress_raw_len(content)
+    if size > limit:
+        raise ValueError(f"a snappy block of {size} bytes is over the limit")
+    return bytes(cramjam.snappy.decompress_raw(content))
+
+
+def _xerial_compress(content: Buffer) -> bytes:
+    """Pack in the framing of Java's snappy library, which every Kafka client reads."""
+    view = memoryview(content)
+    parts = [XERIAL_MAGIC, struct.pack(">ii", 1, 1)]
+    for start in range(0, len(view), XERIAL_BLOCK_BYTES):
+        block = bytes(cramjam.snappy.compress_raw(view[start : start + XERIAL_BLOCK_BYTES]))
+        parts += [struct.pack(">i", len(block)), block]
+    return b"".join(parts)

@@ -1,0 +1,165 @@
+"""The operating system's files behind the `Disk` port."""
+
+import contextlib
+import errno
+import mmap
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from barnabas.model.ports import Buffer
+
+IOV_MAX = 512
+
+if sys.platform == "darwin":
+    import fcntl
+
+    def sync_descriptor(descriptor: int) -> None:
+        """Sync through the drive's own cache, which macOS's fsync leaves alone."""
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+
+else:
+
+    def sync_descriptor(descriptor: int) -> None:
+        """Sync the data and what is needed to find it."""
+        os.fdatasync(descriptor)
+
+
+class OsFile:
+    """One file descriptor; closed when nobody refers to it any more, readers included."""
+
+    __slots__ = ("__weakref__", "_end", "descriptor", "path")
+
+    def __init__(self, path: str, *, create: bool) -> None:
+        self.path = path
+        self.descriptor = -1
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        self.descriptor = os.open(path, flags, 0o644)
+        self._end = os.fstat(self.descriptor).st_size
+
+    def append(self, buffers: Sequence[Buffer]) -> None:
+        """Write everything at the end; on any failure cut back to where the end was."""
+        end = self._end
+        try:
+            written = os.pwritev(self.descriptor, buffers, end)
+            wanted = sum(map(len, buffers))
+            if written != wanted:
+                self._append_rest(b"".join(buffers), written)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self.descriptor, end)
+            raise
+        self._end = end + wanted
+
+    def read(self, position: int, length: int) -> bytes:
+        """Return the bytes from a position, fewer where the file ends."""
+        return os.pread(self.descriptor, length, position)
+
+    def size(self) -> int:
+        """Return the length of the file."""
+        return self._end
+
+    def truncate(self, size: int) -> None:
+        """Cut the file to a length."""
+        os.ftruncate(self.descriptor, size)
+        self._end = size
+
+    def sync(self) -> None:
+        """Return once every byte appended so far would survive a power cut."""
+        sync_descriptor(self.descriptor)
+
+    def version(self) -> int:
+        """Return the time of the last change."""
+        return os.fstat(self.descriptor).st_mtime_ns
+
+    def close(self) -> None:
+        """Let the descriptor go with the last reference: a slow reader may still hold one."""
+
+    def __del__(self) -> None:
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+
+    def _append_rest(self, content: bytes, written: int) -> None:
+        """Go on after a short write, which a disk does just before it is full."""
+        view = memoryview(content)
+        while written < len(view):
+            count = os.pwrite(self.descriptor, view[written:], self._end + written)
+            if count == 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.path)
+            written += count
+
+
+class OsDisk:
+    """Paths as the operating system knows them."""
+
+    def open(self, path: str, *, create: bool = False) -> OsFile:
+        """Open a file for reading and appending."""
+        return OsFile(path, create=create)
+
+    def read_bytes(self, path: str) -> bytes:
+        """Return a whole small file."""
+        return Path(path).read_bytes()
+
+    def write_atomic(self, path: str, content: bytes, *, sync: bool = True) -> None:
+        """Write beside the file, then rename over it."""
+        beside = f"{path}.tmp"
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        try:
+            view = memoryview(content)
+            while view:
+                view = view[os.write(descriptor, view) :]
+            if sync:
+                sync_descriptor(descriptor)
+        finally:
+            os.close(descriptor)
+        Path(beside).replace(path)
+        if sync:
+            self.sync_folder(str(Path(path).parent))
+
+    def map(self, path: str) -> Buffer:
+        """Map a file into memory for reading."""
+        with Path(path).open("rb") as file:
+            if os.fstat(file.fileno()).st_size == 0:
+                return b""
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+    def list(self, path: str) -> list[str]:
+        """Return the sorted names in a folder; none where there is no such folder."""
+        try:
+            return sorted(os.listdir(path))  # noqa: PTH208 - names are wanted, not paths
+        except FileNotFoundError:
+            return []
+
+    def exists(self, path: str) -> bool:
+        """Tell whether there is a file or folder of this name."""
+        return Path(path).exists()
+
+    def size(self, path: str) -> int:
+        """Return the length of a file by its name."""
+        return Path(path).stat().st_size
+
+    def make_folder(self, path: str) -> None:
+        """Create a folder and its parents."""
+        Path(path).mkdir(parents=True, exist_ok=True)
+
+    def rename(self, source: str, target: str) -> None:
+        """Move a file or folder over the target."""
+        Path(source).replace(target)
+
+    def remove(self, path: str) -> None:
+        """Delete a file; nothing happens where there is none."""
+        Path(path).unlink(missing_ok=True)
+
+    def remove_tree(self, path: str) -> None:
+        """Delete a folder with everything in it."""
+        shutil.rmtree(path, ignore_errors=True)
+
+    def sync_folder(self, path: str) -> None:
+        """Sync the names in a folder."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,106 @@
+"""Sparse indexes: from an offset or a time to a place near it in a segment.
+
+An entry is written for the first batch after every `index.interval.bytes` of log, in Kafka's
+layout: `.index` holds (offset - base, position), `.timeindex` holds (largest timestamp so far,
+offset - base). Entries gather in memory and reach the file a page at a time, since losing them
+costs nothing: an index is only ever a hint, and is made anew from the log after a crash. What
+is in the file is read through a memory map.
+"""
+
+import struct
+from typing import ClassVar
+
+from barnabas.model.ports import Buffer, Disk
+
+PAGE_BYTES = 4096
+
+
+class SparseIndex:
+    """Entries of two ascending numbers, looked up by either."""
+
+    ENTRY: ClassVar[struct.Struct]
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self.path = path
+        self._disk = disk
+        self._tail = bytearray()
+        self._stored = 0
+        self._map: Buffer | None = None
+
+    @property
+    def count(self) -> int:
+        """How many entries there are."""
+        return (self._stored + len(self._tail)) // self.ENTRY.size
+
+    def load(self) -> None:
+        """Take over what the file holds; a cut entry at its end is ignored."""
+        size = self._disk.size(self.path) if self._disk.exists(self.path) else 0
+        self._stored = size - size % self.ENTRY.size
+        self._tail.clear()
+        self._map = None
+
+    def clear(self) -> None:
+        """Forget every entry, to be made anew from the log."""
+        self._disk.remove(self.path)
+        self._stored = 0
+        self._tail.clear()
+        self._map = None
+
+    def append(self, first: int, second: int) -> None:
+        """Add an entry; both numbers must not be below those of the last."""
+        self._tail += self.ENTRY.pack(first, second)
+        if len(self._tail) >= PAGE_BYTES:
+            self.write()
+
+    def write(self) -> None:
+        """Bring what is in memory to the file."""
+        if not self._tail:
+            return
+        file = self._disk.open(self.path, create=True)
+        try:
+            if file.size() != self._stored:
+                file.truncate(self._stored)
+            file.append((self._tail,))
+        finally:
+            file.close()
+        self._stored += len(self._tail)
+        self._tail = bytearray()
+        self._map = None
+
+    def entry(self, number: int) -> tuple[int, int]:
+        """Return one entry, counted from the first."""
+        position = number * self.ENTRY.size
+        if position >= self._stored:
+            first, second = self.ENTRY.unpack_from(self._tail, position - self._stored)
+        else:
+            if self._map is None:
+                self._map = self._disk.map(self.path)
+            first, second = self.ENTRY.unpack_from(self._map, position)
+        return first, second
+
+    def last(self) -> tuple[int, int] | None:
+        """Return the last entry, if there is any."""
+        return self.entry(self.count - 1) if self.count else None
+
+    def floor(self, value: int, column: int = 0) -> tuple[int, int] | None:
+        """Return the last entry whose number in the column is at most the value."""
+        low, high = 0, self.count
+        while low < high:
+            middle = (low + high) // 2
+            if self.entry(middle)[column] <= value:
+                low = middle + 1
+            else:
+                high = middle
+        return self.entry(low - 1) if low else None
+
+
+class OffsetIndex(SparseIndex):
+    """(offset - base offset, position)."""
+
+    ENTRY = struct.Struct(">II")
+
+
+class TimeIndex(SparseIndex):
+    """(largest timestamp up to and with this batch, offset - base offset)."""
+
+    ENTRY = struct.Struct(">qI")

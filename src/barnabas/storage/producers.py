@@ -1,0 +1,169 @@
+"""What a partition remembers of idempotent producers, so that a retry is not a duplicate.
+
+For each producer id: its epoch and its last five batches. A batch that repeats one of those is
+answered with the offset it got the first time; one that does not follow the last is refused
+(KIP-98). The state is a function of the log: a snapshot at an offset plus the headers after it.
+
+Unlike Kafka's, our snapshots keep all five batches, so that a retry across a restart finds its
+first offset whichever of the five it was.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
+from barnabas.model.ports import Disk
+from barnabas.protocol.records import BatchHeader
+
+WINDOW = 5
+SEQUENCE_MASK = 0x7FFFFFFF
+SUFFIX = ".snapshot"
+VERSION = 1
+
+_HEAD = struct.Struct(">hII")
+_PRODUCER = struct.Struct(">qhqqH")
+_BATCH = struct.Struct(">iiqq")
+
+
+class SentBatch(NamedTuple):
+    """A batch that is in the log: its sequences, and the offsets it was given."""
+
+    first_sequence: int
+    last_sequence: int
+    first_offset: int
+    last_offset: int
+
+
+class Producer:
+    """One producer id in one partition."""
+
+    __slots__ = ("batches", "epoch", "last_timestamp", "transaction_start")
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.batches: list[SentBatch] = []
+        self.last_timestamp = -1
+        self.transaction_start = -1
+
+
+class ProducerStates:
+    """Every producer a partition knows."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[int, Producer] = {}
+
+    def check(self, header: BatchHeader) -> SentBatch | None:
+        """Return the earlier batch that this one repeats; raise where it does not follow."""
+        producer = self.by_id.get(header.producer_id)
+        if producer is None:
+            return None  # nothing is remembered: any sequence is taken
+        if header.producer_epoch != producer.epoch:
+            return self._check_new_epoch(producer, header)
+        first, last = header.base_sequence, header.last_sequence
+        for sent in producer.batches:
+            if sent.first_sequence == first and sent.last_sequence == last:
+                return sent
+        if producer.batches and first != (producer.batches[-1].last_sequence + 1) & SEQUENCE_MASK:
+            raise ApiError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {header.producer_id} sent sequence {first} after "
+                f"{producer.batches[-1].last_sequence}",
+            )
+        return None
+
+    def record(self, header: BatchHeader, first_offset: int) -> None:
+        """Take in a batch that is now in the log."""
+        producer = self.by_id.get(header.producer_id)
+        if producer is None or producer.epoch != header.producer_epoch:
+            producer = self.by_id[header.producer_id] = Producer(header.producer_epoch)
+        last_offset = first_offset + header.last_offset_delta
+        batches = producer.batches
+        batches.append(
+            SentBatch(header.base_sequence, header.last_sequence, first_offset, last_offset)
+        )
+        if len(batches) > WINDOW:
+            del batches[0]
+        producer.last_timestamp = header.max_timestamp
+
+    def expire(self, before_ms: int) -> None:
+        """Forget producers that were last heard of before a time."""
+        for producer_id in [p for p, s in self.by_id.items() if s.last_timestamp < before_ms]:
+            del self.by_id[producer_id]
+
+    def truncate(self, end_offset: int) -> None:
+        """Forget batches that are no longer in the log."""
+        for producer_id, producer in list(self.by_id.items()):
+            producer.batches = [b for b in producer.batches if b.last_offset < end_offset]
+            if not producer.batches:
+                del self.by_id[producer_id]
+
+    def encode(self) -> bytes:
+        """Return the whole state as a snapshot's content."""
+        body = b"".join(self._encode_producers())
+        return _HEAD.pack(VERSION, crc32c(body), len(self.by_id)) + body
+
+    @classmethod
+    def decode(cls, content: bytes) -> "ProducerStates":
+        """Read a snapshot; raise `CorruptBatchError` where it is damaged."""
+        states = cls()
+        try:
+            version, crc, count = _HEAD.unpack_from(content)
+            if version != VERSION or crc32c(content[_HEAD.size :]) != crc:
+                raise CorruptBatchError("the producer snapshot does not match its checksum")
+            position = _HEAD.size
+            for _ in range(count):
+                position = states._decode_producer(content, position)
+        except struct.error as error:
+            raise CorruptBatchError("the producer snapshot is cut short") from error
+        return states
+
+    @staticmethod
+    def _check_new_epoch(producer: Producer, header: BatchHeader) -> None:
+        if header.producer_epoch < producer.epoch:
+            raise ApiError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {header.producer_id} has epoch {producer.epoch} by now, "
+                f"not {header.producer_epoch}",
+            )
+        if header.base_sequence != 0:
+            raise ApiError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"epoch {header.producer_epoch} of producer {header.producer_id} must start "
+                f"at sequence 0, not {header.base_sequence}",
+            )
+
+    def _encode_producers(self) -> Iterator[bytes]:
+        for producer_id, state in self.by_id.items():
+            yield _PRODUCER.pack(
+                producer_id,
+                state.epoch,
+                state.last_timestamp,
+                state.transaction_start,
+                len(state.batches),
+            )
+            for batch in state.batches:
+                yield _BATCH.pack(*batch)
+
+    def _decode_producer(self, content: bytes, position: int) -> int:
+        producer_id, epoch, timestamp, start, count = _PRODUCER.unpack_from(content, position)
+        position += _PRODUCER.size
+        producer = self.by_id[producer_id] = Producer(epoch)
+        producer.last_timestamp, producer.transaction_start = timestamp, start
+        for _ in range(count):
+            producer.batches.append(SentBatch(*_BATCH.unpack_from(content, position)))
+            position += _BATCH.size
+        return position
+
+
+def snapshot_offsets(disk: Disk, folder: str) -> list[int]:
+    """Return the offsets at which there are snapshots, ascending."""
+    names = (name for name in disk.list(folder) if name.endswith(SUFFIX))
+    return sorted(int(name.removesuffix(SUFFIX)) for name in names)
+
+
+def snapshot_path(folder: str, offset: int) -> str:
+    """Return where the snapshot at an offset lies."""
+    return f"{folder}/{offset:020d}{SUFFIX}"

@@ -1,0 +1,67 @@
+"""Walking the batches of a segment file, with or without believing them."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from barnabas.model.errors import CorruptBatchError
+from barnabas.model.ports import File
+from barnabas.protocol.records import (
+    HEADER_BYTES,
+    LENGTH_OVERHEAD,
+    MAGIC,
+    BatchHeader,
+    parse_header,
+    verify,
+)
+
+WINDOW_BYTES = 1024 * 1024
+BATCH_BYTES_MAX = 1 << 30
+
+
+class Located(NamedTuple):
+    """A batch and where it starts."""
+
+    position: int
+    header: BatchHeader
+
+
+def header_at(file: File, position: int, end: int) -> BatchHeader:
+    """Read the header of the batch at a position; raise `CorruptBatchError` where none can be."""
+    return plausible(file.read(position, HEADER_BYTES), 0, end - position)
+
+
+def plausible(content: bytes | memoryview, position: int, room: int) -> BatchHeader:
+    """Parse a header whose numbers make sense within the room left in the file."""
+    if room < HEADER_BYTES or len(content) - position < HEADER_BYTES:
+        raise CorruptBatchError("the file ends within a batch header")
+    header = parse_header(content, position)
+    if not HEADER_BYTES - LENGTH_OVERHEAD <= header.length <= BATCH_BYTES_MAX:
+        raise CorruptBatchError(f"a batch claims {header.length} bytes")
+    if header.magic != MAGIC or header.last_offset_delta < 0 or header.base_offset < 0:
+        raise CorruptBatchError("what stands here is not a record batch of version 2")
+    if header.size > room:
+        raise CorruptBatchError(f"a batch of {header.size} bytes is cut after {room}")
+    return header
+
+
+def walk(file: File, start: int, end: int, *, check: bool) -> Iterator[Located]:
+    """Yield every batch between two positions; raise `CorruptBatchError` at the first bad one.
+
+    With `check` the whole batch is read and its checksum compared; without, headers alone.
+    """
+    position, window_start, window = start, start, b""
+    while position < end:
+        needed = HEADER_BYTES
+        while True:
+            if position + needed > window_start + len(window):
+                span = min(max(needed, WINDOW_BYTES if check else 4096), end - position)
+                window_start, window = position, file.read(position, span)
+            header = plausible(window, position - window_start, end - position)
+            if not check or needed == header.size:
+                break
+            needed = header.size
+        if check:
+            inner = position - window_start
+            verify(memoryview(window)[inner : inner + header.size], header)
+        yield Located(position, header)
+        position += header.size
