@@ -96,6 +96,7 @@ class AsyncProducer:
                 self._deliveries.refuse(future, exception)
                 return future
             else:
+                await self._deliveries.breathe()
                 return future
 
     async def send_batch(self, topic: str, records: Iterable[Record | Data]) -> list[SendResult]:

@@ -16,6 +16,8 @@ from confluent_kafka import Message as RawMessage
 from barnabas.client.errors import from_error, from_exception
 from barnabas.client.messages import SendResult, result_from
 
+BREATH_RECORDS = 256
+
 OnDelivery = Callable[[KafkaError | None, RawMessage], None]
 
 
@@ -72,6 +74,11 @@ class Deliveries:
         """Wait until some record has left the queue."""
         self._progress.clear()
         await self._progress.wait()
+
+    async def breathe(self) -> None:
+        """Let the loop run now and then, for senders that never wait for anything else."""
+        if self._outstanding % BREATH_RECORDS == 0:
+            await asyncio.sleep(0)
 
     async def idle(self) -> None:
         """Wait until no record is out."""

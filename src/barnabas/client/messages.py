@@ -1,6 +1,6 @@
 """The values that go into a producer and come out of a consumer: plain, frozen, bytes inside."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ Data = bytes | str | None
 """A key or value: text is sent as UTF-8, None is Kafka's null (a tombstone, as a value)."""
 
 Header = tuple[str, bytes | None]
-Headers = Mapping[str, Data] | Iterable[tuple[str, Data]]
+Headers = Mapping[str, Data] | Sequence[tuple[str, Data]]
 """Headers as a mapping, or as pairs where a name repeats or the order matters."""
 
 # librdkafka's own names for "not given"; they never reach the wire.
@@ -80,9 +80,8 @@ def produce_arguments(topic: str, record: Record) -> dict[str, Any]:
         "key": to_bytes(record.key),
         "partition": ANY_PARTITION if record.partition is None else record.partition,
     }
-    headers = to_header_list(record.headers)
-    if headers:
-        arguments["headers"] = headers
+    if record.headers:
+        arguments["headers"] = to_header_list(record.headers)
     if record.timestamp_ms is not None:
         arguments["timestamp"] = record.timestamp_ms
     return arguments

@@ -15,7 +15,7 @@ then; whatever comes of that is ignored, so such a consumer works on brokers wit
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException
@@ -30,10 +30,7 @@ from barnabas.model.ids import TopicPartition
 READ_AHEAD = 500
 METADATA_TIMEOUT_S = 10.0
 
-LOGICAL_OFFSETS = {
-    "beginning": confluent_kafka.OFFSET_BEGINNING,
-    "end": confluent_kafka.OFFSET_END,
-}
+START_NAMES = ("beginning", "end")
 NO_OFFSET_YET = {KafkaError._NO_OFFSET, KafkaError._STATE, KafkaError._UNKNOWN_PARTITION}
 COORDINATOR_TROUBLE = {
     KafkaError._UNSUPPORTED_FEATURE,
@@ -44,7 +41,7 @@ COORDINATOR_TROUBLE = {
     KafkaError.GROUP_AUTHORIZATION_FAILED,
 }
 
-Start = str | int
+Start = Literal["beginning", "end"] | int
 """Where to begin: "beginning", "end", or an offset."""
 T = TypeVar("T")
 OnPartitions = Callable[[list[TopicPartition]], None]
@@ -92,10 +89,9 @@ class Session:
     def assign(self, partitions: Iterable[TopicPartition], start: Start) -> None:
         """Read these partitions and no others, from one start."""
         self.require_open()
-        offset = LOGICAL_OFFSETS[start] if isinstance(start, str) else start
-        self._buffer.clear()
-        self._next_offset.clear()
-        self._call(self._kafka.assign, [_native(each, offset) for each in partitions])
+        self.forget(list(self._next_offset))
+        native = [_native(each, self._resolve(each, start)) for each in partitions]
+        self._call(self._kafka.assign, native)
 
     def fill(self, timeout_s: float) -> None:
         """Wait for one message, then take along whatever else has arrived."""
@@ -156,9 +152,8 @@ class Session:
     def seek(self, place: TopicPartition, start: Start) -> None:
         """Read on from elsewhere."""
         self.require_open()
-        offset = LOGICAL_OFFSETS[start] if isinstance(start, str) else start
         self.forget([place])
-        self._call(self._kafka.seek, _native(place, offset))
+        self._call(self._kafka.seek, _native(place, self._resolve(place, start)))
 
     def position(self, place: TopicPartition) -> int | None:
         """Return the offset that would be handed out next, if anything has been read."""
@@ -203,6 +198,13 @@ class Session:
         """Raise where the session has ended."""
         if self.closed:
             raise ClosedError("this consumer is closed; make another one")
+
+    def _resolve(self, place: TopicPartition, start: Start) -> int:
+        # librdkafka looks "beginning" and "end" up in the background, and a seek made
+        # meanwhile is undone when the answer comes: records would be read twice.
+        if isinstance(start, int):
+            return start
+        return self.offsets(place)[START_NAMES.index(start)]
 
     def _matters(self, raw: RawMessage) -> bool:
         if raw.error() is None:
