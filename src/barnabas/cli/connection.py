@@ -5,7 +5,7 @@ time is over, while the operating system knows at once that nobody listens.
 """
 
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -97,7 +97,7 @@ def open_admin(bootstrap: str, properties: list[str] | None) -> "AdminClient":
 
 
 def open_producer(
-    bootstrap: str, properties: list[str] | None, own: dict[str, object]
+    bootstrap: str, properties: list[str] | None, own: Mapping[str, object]
 ) -> "Producer":
     """Return a producer; the command line's properties win over the command's own."""
     from confluent_kafka import Producer
@@ -107,7 +107,7 @@ def open_producer(
 
 
 def open_consumer(
-    bootstrap: str, properties: list[str] | None, own: dict[str, object]
+    bootstrap: str, properties: list[str] | None, own: Mapping[str, object]
 ) -> "Consumer":
     """Return a consumer; the command line's properties win over the command's own."""
     from confluent_kafka import Consumer

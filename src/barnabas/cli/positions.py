@@ -64,7 +64,8 @@ def parse_position(text: str, option: str = "--from") -> Position:
             return Before(int(word[1:]))
         case word if word.isdecimal():
             return At(int(word))
-    raise CommandError(f"{option} {text!r} is not a position; write {FORMS}")
+        case _:
+            raise CommandError(f"{option} {text!r} is not a position; write {FORMS}")
 
 
 def parse_time_ms(text: str, option: str = "--from") -> int:
