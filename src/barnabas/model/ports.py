@@ -78,6 +78,9 @@ class Disk(Protocol):
     def remove_tree(self, path: str) -> None:
         """Delete a folder with everything in it."""
 
+    def space(self, path: str) -> tuple[int, int]:
+        """Return all bytes and the free bytes of the disk that a path lies on."""
+
     def sync_folder(self, path: str) -> None:
         """Return once the names in a folder would survive a power cut."""
 

@@ -156,6 +156,11 @@ class OsDisk:
         """Delete a folder with everything in it."""
         shutil.rmtree(path, ignore_errors=True)
 
+    def space(self, path: str) -> tuple[int, int]:
+        """Return all bytes and those that this process may still use."""
+        found = os.statvfs(path)
+        return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
+
     def sync_folder(self, path: str) -> None:
         """Sync the names in a folder."""
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

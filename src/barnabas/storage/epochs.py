@@ -1,8 +1,8 @@
 """Which leader wrote from which offset on: the memory that makes truncation exact (KIP-101).
 
 Stored as Kafka stores it, in `leader-epoch-checkpoint`: a version, a count, then a line with
-epoch and start offset for each. The file is not synced on each change: every batch carries its
-epoch, so that recovery can make the list anew.
+epoch and start offset for each. The file is written when a segment is sealed and when the log is
+closed, not on each change: every batch carries its epoch, and recovery reads what came after.
 """
 
 from barnabas.model.errors import StorageError
@@ -32,23 +32,28 @@ class LeaderEpochs:
             raise StorageError(f"{self._path} cannot be read: {error}") from error
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Remember that an epoch's first batch stands at an offset."""
+        """Remember that an epoch starts at an offset."""
         if self.entries and self.entries[-1][0] >= epoch:
             return
         while self.entries and self.entries[-1][1] >= start_offset:
             self.entries.pop()  # an epoch that wrote nothing
         self.entries.append((epoch, start_offset))
-        self._store()
 
     def end_offset_for(self, epoch: int, log_end: int) -> tuple[int, int]:
-        """Return the largest epoch not above the asked one, and the offset where it ends."""
-        if not self.entries or epoch < self.entries[0][0]:
+        """Return the largest epoch not above the asked one, and the offset where it ends.
+
+        (-1, -1) where the asked epoch is later than any that is known.
+        """
+        if not self.entries or epoch < 0 or epoch > self.entries[-1][0]:
             return -1, -1
-        for number in range(len(self.entries) - 1, -1, -1):
-            if self.entries[number][0] <= epoch:
-                following = self.entries[number + 1 :]
-                return self.entries[number][0], following[0][1] if following else log_end
-        raise AssertionError("the first entry was compared above")
+        if epoch == self.entries[-1][0]:
+            return epoch, log_end
+        found = epoch  # before the first that is known, where the log now starts
+        for known, start in self.entries:
+            if known > epoch:
+                return found, start
+            found = known
+        raise AssertionError("the last entry is later than the asked epoch")
 
     def epoch_for(self, offset: int) -> int:
         """Return the epoch in which an offset was written, -1 where it is not known."""
@@ -64,7 +69,7 @@ class LeaderEpochs:
         kept = [entry for entry in self.entries if entry[1] < end_offset]
         if kept != self.entries:
             self.entries = kept
-            self._store()
+            self.store()
 
     def truncate_start(self, start_offset: int) -> None:
         """Let the first epoch start no earlier than the log does."""
@@ -73,8 +78,9 @@ class LeaderEpochs:
         kept = [(earlier[-1][0], start_offset), *later] if earlier else later
         if kept != self.entries:
             self.entries = kept
-            self._store()
+            self.store()
 
-    def _store(self) -> None:
+    def store(self) -> None:
+        """Write the checkpoint."""
         lines = ["0", str(len(self.entries)), *(f"{e} {s}" for e, s in self.entries), ""]
         self._disk.write_atomic(self._path, "\n".join(lines).encode(), sync=False)

@@ -26,6 +26,7 @@ SNAPSHOTS_KEPT = 2
 RELATIVE_OFFSET_MAX = (1 << 31) - 1
 START_OFFSET_FILE = "log-start-offset"
 DELETED = ".deleted"
+SWAP = ".swap"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +126,7 @@ class Log:
         following = Segment(self.disk, self.folder, self.end_offset, create=True)
         if self.segments:
             self.active.seal()
+            self.epochs.store()
             self._unsynced.append(self.active)
         self._folder_unsynced = True
         self.segments.append(following)
@@ -205,16 +207,25 @@ class Log:
             if following.base_offset <= self.start_offset and segment is not self.active
         )
 
-    def replace(self, old: Sequence[Segment], new: Segment | None) -> list[str]:
-        """Put a compacted segment in the place of neighbours; return the files to delete."""
+    def replace(self, old: Sequence[Segment], source: str | None) -> list[str]:
+        """Put one compacted segment in the place of neighbours; return the files to delete.
+
+        The new file lies in the folder `source` under the name of the first old one. It is first
+        renamed to say which offsets it stands for: after a crash, recovery goes on from there.
+        """
         first = self.segments.index(old[0])
         assert self.segments[first : first + len(old)] == list(old)
-        paths = [path for segment in old for path in self.retire(segment)]
-        if new is not None:
-            new = self._adopt(new, old[-1].next_offset)
-        self.segments[first : first + len(old)] = [] if new is None else [new]
+        stem = segment_name(old[0].base_offset)
+        swap = f"{self.folder}/{stem}.log.{old[-1].next_offset:020d}{SWAP}"
+        if source is not None:
+            self.disk.rename(f"{source}/{stem}.log", swap)
+            self.disk.sync_folder(self.folder)
+        retired = [path for segment in old for path in self.retire(segment)]
+        adopted = [] if source is None else [self._adopt(swap, source, old)]
+        self.segments[first : first + len(old)] = adopted
         self._bases = [segment.base_offset for segment in self.segments]
-        return paths
+        self._unsynced = [segment for segment in self._unsynced if segment not in old]
+        return retired
 
     def truncate(self, end_offset: int) -> list[str]:
         """Cut the log so that it ends at a batch boundary; return files to delete."""
@@ -236,13 +247,16 @@ class Log:
         retired = []
         for path in segment.paths:
             if self.disk.exists(path):
-                self.disk.rename(path, path + DELETED)
-                retired.append(path + DELETED)
+                # The end offset keeps the name apart from an earlier file of the same base.
+                target = f"{path}.{segment.next_offset}{DELETED}"
+                self.disk.rename(path, target)
+                retired.append(target)
         return retired
 
     def close(self) -> None:
         """Write indexes and producers; the caller has synced the data before."""
         self.write_snapshot(sync=True)
+        self.epochs.store()
         for segment in self.segments:
             segment.close()
 
@@ -277,18 +291,18 @@ class Log:
         segment.ensure_trusted(found.position, found.position + found.header.size)
         return list(records(segment.file.read(found.position, found.header.size), found.header))
 
-    def _adopt(self, cleaned: Segment, next_offset: int) -> Segment:
-        """Move a segment under its final name; it covers the offsets up to the next one."""
-        target = f"{self.folder}/{segment_name(cleaned.base_offset)}"
-        cleaned.seal()
-        cleaned.file.close()
-        for path, suffix in zip(cleaned.paths, (".log", ".index", ".timeindex"), strict=True):
-            if self.disk.exists(path):
-                self.disk.rename(path, target + suffix)
+    def _adopt(self, swap: str, source: str, old: Sequence[Segment]) -> Segment:
+        """Move a compacted segment under its final name."""
+        stem = f"{self.folder}/{segment_name(old[0].base_offset)}"
+        self.disk.rename(swap, f"{stem}.log")
+        for suffix in (".index", ".timeindex"):
+            indexed = f"{source}/{segment_name(old[0].base_offset)}{suffix}"
+            if self.disk.exists(indexed):
+                self.disk.rename(indexed, stem + suffix)
         self.disk.sync_folder(self.folder)
-        segment = Segment(self.disk, self.folder, cleaned.base_offset)
+        segment = Segment(self.disk, self.folder, old[0].base_offset)
         segment.load_indexes()
-        segment.next_offset = next_offset
+        segment.next_offset = old[-1].next_offset
         segment.forget_trust()
         return segment
 

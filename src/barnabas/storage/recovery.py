@@ -10,12 +10,19 @@ from typing import NamedTuple
 
 from barnabas.model.errors import CorruptBatchError, StorageError
 from barnabas.model.ports import Disk
-from barnabas.storage.log import DELETED, START_OFFSET_FILE, Log, LogSettings, rebuild_indexes
+from barnabas.storage.log import (
+    DELETED,
+    START_OFFSET_FILE,
+    SWAP,
+    Log,
+    LogSettings,
+    rebuild_indexes,
+)
 from barnabas.storage.producers import ProducerStates, snapshot_offsets, snapshot_path
-from barnabas.storage.segment import Segment
+from barnabas.storage.segment import Segment, segment_name
 from barnabas.storage.walk import walk
 
-CLEANED = ".cleaned"
+CLEANING_FOLDER = "cleaning"
 LOG_SUFFIX = ".log"
 
 
@@ -52,10 +59,23 @@ def open_log(
 
 
 def _sweep(disk: Disk, folder: str) -> None:
-    """Remove what a crash left half done: retired files, and compaction's unfinished work."""
+    """Finish or undo what a crash left half done."""
+    disk.remove_tree(f"{folder}/{CLEANING_FOLDER}")
     for name in disk.list(folder):
-        if name.endswith((DELETED, CLEANED)) or CLEANED + "." in name:
+        if name.endswith((DELETED, ".tmp")):
             disk.remove(f"{folder}/{name}")
+        elif name.endswith(SWAP):
+            _finish_swap(disk, folder, name)
+
+
+def _finish_swap(disk: Disk, folder: str, name: str) -> None:
+    """Put a compacted segment in its place: once it has its swap name, it is the truth."""
+    base, _, end, _ = name.split(".")
+    for old in _segment_bases(disk, folder):
+        if int(base) <= old < int(end):
+            for suffix in (".log", ".index", ".timeindex"):
+                disk.remove(f"{folder}/{segment_name(old)}{suffix}")
+    disk.rename(f"{folder}/{name}", f"{folder}/{base}.log")
 
 
 def _segment_bases(disk: Disk, folder: str) -> list[int]:

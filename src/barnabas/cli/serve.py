@@ -1,0 +1,123 @@
+"""`barnabas serve`: run a broker in the foreground.
+
+The only command that is parsed by hand (argparse): it must be ready before the libraries that make
+the other commands pretty have been imported.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+from barnabas.model.errors import BrokerError, ConfigError
+
+EXAMPLE = """example:
+  barnabas serve --listen 127.0.0.1:9092 --data ./data
+  barnabas serve --listen 0.0.0.0:9092 --data /var/lib/barnabas --config barnabas.yaml
+  barnabas serve --listen 127.0.0.1:0 --json          # a free port, told in one line of JSON
+"""
+
+HINTS = """
+Next, in another terminal:
+  {barnabas} topic create greetings --partitions 3 --bootstrap {address}
+  echo "hello, castle" | {barnabas} produce greetings --bootstrap {address}
+  {barnabas} consume greetings --from beginning --until end --bootstrap {address}
+Any Kafka client works as it is; its bootstrap server is {address}. Ctrl-C stops the broker.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Describe the command line."""
+    made = argparse.ArgumentParser(
+        prog="barnabas serve",
+        description="Run a broker until it is told to stop (SIGTERM or Ctrl-C; twice: at once).",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("--listen", metavar="HOST:PORT", help="where to listen; port 0 picks one")
+    made.add_argument("--data", metavar="DIR", help="the folder for everything that is stored")
+    made.add_argument("--config", metavar="FILE", type=Path, help="settings in YAML")
+    made.add_argument("--node-id", metavar="N", help="this broker's number in the cluster")
+    made.add_argument("--json", action="store_true", help="say ready, and log, in lines of JSON")
+    made.add_argument("--log-level", default="info", help="debug, info, warning or error")
+    made.add_argument("--hints", action="store_true", help="when ready, show what to type next")
+    made.add_argument("--print-config", action="store_true", help="show all settings and stop")
+    return made
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command; return the exit code."""
+    options = parser().parse_args(arguments)
+    from barnabas import config, logs
+
+    if options.print_config:
+        sys.stdout.write(config.example())
+        return 0
+    try:
+        logs.configure(json=options.json, level=options.log_level, stream=sys.stderr)
+        environment = {k: v for k, v in os.environ.items() if k != "BARNABAS_BOOTSTRAP"}
+        settings = config.load(options.config, environment, _flags(options))
+        from barnabas.app import serve
+
+        serve(settings, lambda host, port: _say_ready(options, host, port))
+    except BrokerError as error:
+        sys.stderr.write(f"barnabas: {error}\n")
+        return 2
+    except OSError as error:
+        sys.stderr.write(f"barnabas: {_explain(error, options)}\n")
+        return 1
+    return 0
+
+
+def _flags(options: argparse.Namespace) -> dict[str, object]:
+    flags: dict[str, object] = {"broker.data_dir": options.data, "broker.id": options.node_id}
+    if options.listen is not None:
+        host, separator, port = options.listen.rpartition(":")
+        if not separator or not port.isdigit():
+            raise ConfigError(
+                f"--listen {options.listen!r} is not HOST:PORT; write 127.0.0.1:9092, for example"
+            )
+        flags["broker.host"] = host.strip("[]")
+        flags["broker.port"] = port
+    return flags
+
+
+def _explain(error: OSError, options: argparse.Namespace) -> str:
+    where = options.listen or "the configured address"
+    return f"cannot listen on {where} or use the data folder: {error}"
+
+
+def _say_ready(options: argparse.Namespace, host: str, port: int) -> None:
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    started = time.clock_gettime(time.CLOCK_MONOTONIC) - _process_age_origin()
+    if options.json:
+        line = {"event": "ready", "listen": address, "pid": os.getpid()}
+        if started > 0:
+            line["seconds"] = round(started, 3)
+        sys.stdout.write(json.dumps(line) + "\n")
+    else:
+        took = f" after {started:.2f} s" if started > 0 else ""
+        sys.stdout.write(f"barnabas is ready on {address}{took}\n")
+        if options.hints:
+            command = Path(sys.argv[0])
+            shown = command if not command.is_absolute() else _relative(command)
+            sys.stdout.write(HINTS.format(barnabas=shown, address=address))
+    sys.stdout.flush()
+
+
+def _relative(command: Path) -> Path:
+    try:
+        return command.relative_to(Path.cwd())
+    except ValueError:
+        return command
+
+
+def _process_age_origin() -> float:
+    """Return when the process began, on the monotonic clock; the far future where unknown."""
+    try:
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        return int(fields[19]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return float("inf")

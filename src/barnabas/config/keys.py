@@ -1,0 +1,233 @@
+"""The one table from keys in the file to fields of the settings, and how each is read.
+
+The keys carry no unit, as the values do; the fields do (see `barnabas.model.settings`). A key
+that is not in this table does not exist, whether in the file, the environment or a flag.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from barnabas.config.units import (
+    format_size,
+    format_time,
+    parse_boolean,
+    parse_integer,
+    parse_size,
+    parse_time,
+)
+from barnabas.controller.topics import PARTITIONS_MAX
+from barnabas.metadata.topic_config_table import SEGMENT_BYTES_MIN
+from barnabas.model.settings import UNLIMITED
+
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+PORT_MAX = 65_535
+
+TOPICS = "topics"
+"""The one section whose keys have keys themselves; `barnabas.config.topics` reads it."""
+
+Raw = str | tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One value that somebody set."""
+
+    path: tuple[str, ...]
+    """The keys that lead to it."""
+
+    raw: Raw
+    """What was written, as text."""
+
+    origin: str
+    """Where it was written, for messages."""
+
+
+class Kind(Enum):
+    """How a value is written."""
+
+    TEXT = "text"
+    INTEGER = "a whole number such as 4"
+    RATIO = "a number between 0 and 1 such as 0.5"
+    BOOLEAN = "true or false"
+    SIZE = "a size such as 512MB"
+    TIME = "a time such as 30s or 7d"
+    ADDRESSES = "a list of host:port such as [broker-1:9092, broker-2:9092]"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key that can be set."""
+
+    section: str
+    """The section it stands in."""
+
+    name: str
+    """What it is called in the file."""
+
+    field: str
+    """The field of the section's settings that it fills."""
+
+    kind: Kind
+    """How its value is written."""
+
+    least: int = 0
+    """The smallest number it takes."""
+
+    most: int = LONG_MAX
+    """The largest number it takes."""
+
+    choices: tuple[str, ...] = ()
+    """The only texts it takes, where there are such."""
+
+    optional: bool = False
+    """Whether it may be empty."""
+
+    @property
+    def path(self) -> str:
+        """The dotted name, as a flag and in messages."""
+        return f"{self.section}.{self.name}"
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets it."""
+        return f"BARNABAS_{self.section}_{self.name}".upper()
+
+    def read(self, raw: Raw) -> object:
+        """Return the typed value, or raise ValueError with what to write instead."""
+        if raw is None or raw == "":
+            if self.optional:
+                return None
+            raise ValueError(f"write {self.remedy}")
+        try:
+            value = _READERS[self.kind](raw)
+        except ValueError:
+            raise ValueError(f"write {self.remedy}") from None
+        self._check(value)
+        return value
+
+    @property
+    def remedy(self) -> str:
+        """What to write, in words."""
+        if self.choices:
+            return "one of " + ", ".join(f'"{choice}"' for choice in self.choices)
+        unlimited = ", or unlimited" if self.least == UNLIMITED else ""
+        return self.kind.value + unlimited
+
+    def _check(self, value: object) -> None:
+        if self.choices and value not in self.choices:
+            raise ValueError(f"write {self.remedy}")
+        if self.kind in _FORMATS and isinstance(value, int):
+            shown = _FORMATS[self.kind]
+            if value < self.least:
+                raise ValueError(f"write {shown(self.least)} or more")
+            if value > self.most:
+                raise ValueError(f"write {shown(self.most)} or less")
+
+
+def _read_text(raw: Raw) -> str:
+    if raw is None or isinstance(raw, tuple):
+        raise ValueError(raw)  # what was written is wrong, not what was passed
+    return raw.strip()
+
+
+def _read_ratio(raw: Raw) -> float:
+    ratio = float(_read_text(raw))
+    if not 0 <= ratio <= 1:
+        raise ValueError(raw)
+    return ratio
+
+
+def _read_addresses(raw: Raw) -> tuple[str, ...]:
+    parts = raw.split(",") if isinstance(raw, str) else raw or ()
+    addresses = tuple(part.strip() for part in parts)
+    for address in addresses:
+        found = re.fullmatch(r"\S+:([0-9]{1,5})", address, re.ASCII)
+        if found is None or not 0 < int(found[1]) <= PORT_MAX:
+            raise ValueError(raw)
+    return addresses
+
+
+_READERS: dict[Kind, Callable[[Raw], object]] = {
+    Kind.TEXT: _read_text,
+    Kind.INTEGER: lambda raw: parse_integer(_read_text(raw)),
+    Kind.RATIO: _read_ratio,
+    Kind.BOOLEAN: lambda raw: parse_boolean(_read_text(raw)),
+    Kind.SIZE: lambda raw: parse_size(_read_text(raw)),
+    Kind.TIME: lambda raw: parse_time(_read_text(raw)),
+    Kind.ADDRESSES: _read_addresses,
+}
+_FORMATS: dict[Kind, Callable[[int], str]] = {
+    Kind.INTEGER: str,
+    Kind.SIZE: format_size,
+    Kind.TIME: format_time,
+}
+
+TEXT, INTEGER, RATIO, BOOLEAN, SIZE, TIME, ADDRESSES = Kind
+
+TABLE = (
+    Key("broker", "id", "node_id", INTEGER, 0, INT_MAX),
+    Key("broker", "host", "host", TEXT),
+    Key("broker", "port", "port", INTEGER, 0, PORT_MAX),
+    Key("broker", "advertised_host", "advertised_host", TEXT, optional=True),
+    Key("broker", "advertised_port", "advertised_port", INTEGER, 1, PORT_MAX, optional=True),
+    Key("broker", "data_dir", "data_dir", TEXT),
+    Key("broker", "rack", "rack", TEXT, optional=True),
+    Key("broker", "auto_create_topics", "auto_create_topics", BOOLEAN),
+    Key("broker", "default_partitions", "default_partitions", INTEGER, 1, PARTITIONS_MAX),
+    Key("broker", "delete_topics", "delete_topics", BOOLEAN),
+    Key("cluster", "cluster_id", "cluster_id", TEXT, optional=True),
+    Key("cluster", "bootstrap_servers", "bootstrap_servers", ADDRESSES),
+    Key("storage", "segment_size", "segment_bytes", SIZE, SEGMENT_BYTES_MIN, INT_MAX),
+    Key("storage", "segment_time", "segment_ms", TIME, 1),
+    Key("storage", "retention_time", "retention_ms", TIME, UNLIMITED),
+    Key("storage", "retention_size", "retention_bytes", SIZE, UNLIMITED),
+    Key("storage", "flush", "flush", TEXT, choices=("ack", "interval")),
+    Key("storage", "fsync_interval", "fsync_interval_ms", TIME, 1),
+    Key("storage", "index_interval", "index_interval_bytes", SIZE, 0, INT_MAX),
+    Key("storage", "index_size", "index_bytes", SIZE, 4, INT_MAX),
+    Key(
+        "storage",
+        "cleanup_policy",
+        "cleanup_policy",
+        TEXT,
+        choices=("delete", "compact", "compact,delete"),
+    ),
+    Key("storage", "retention_check_interval", "retention_check_interval_ms", TIME, 1),
+    Key("storage", "compaction_check_interval", "compaction_check_interval_ms", TIME, 1),
+    Key("storage", "min_cleanable_dirty_ratio", "min_cleanable_dirty_ratio", RATIO),
+    Key("storage", "delete_retention", "delete_retention_ms", TIME),
+    Key("storage", "min_compaction_lag", "min_compaction_lag_ms", TIME),
+    Key("storage", "file_delete_delay", "file_delete_delay_ms", TIME),
+    Key("storage", "producer_id_expiration", "producer_id_expiration_ms", TIME, 1),
+    Key("storage", "flush_threads", "flush_threads", INTEGER, 1, 1024),
+    Key("storage", "verify_on_start", "verify_on_start", BOOLEAN),
+    Key("storage", "scrub_interval", "scrub_interval_ms", TIME),
+    Key("performance", "max_connections", "max_connections", INTEGER, 1, INT_MAX),
+    Key("performance", "max_connections_per_ip", "max_connections_per_ip", INTEGER, 0, INT_MAX),
+    Key("performance", "socket_send_buffer", "socket_send_buffer_bytes", SIZE, 0, INT_MAX),
+    Key("performance", "socket_receive_buffer", "socket_receive_buffer_bytes", SIZE, 0, INT_MAX),
+    Key("performance", "max_message_size", "max_message_bytes", SIZE, 1, INT_MAX),
+    Key("performance", "max_request_size", "max_request_bytes", SIZE, 1024, INT_MAX),
+    Key("performance", "connection_idle_time", "connection_idle_ms", TIME, 1),
+    Key("performance", "request_stall_time", "request_stall_ms", TIME, 1),
+    Key("performance", "backlog", "backlog", INTEGER, 1, INT_MAX),
+    Key("performance", "max_fetch_size", "max_fetch_bytes", SIZE, 1024, INT_MAX),
+    Key("performance", "fetch_session_slots", "fetch_session_slots", INTEGER, 0, INT_MAX),
+    Key("performance", "sendfile_threshold", "sendfile_threshold_bytes", SIZE),
+    Key("performance", "producer_quota", "producer_quota_bytes_per_second", SIZE),
+    Key("performance", "consumer_quota", "consumer_quota_bytes_per_second", SIZE),
+    Key("performance", "batch_size", "batch_bytes", SIZE),
+    Key("performance", "linger_time", "linger_ms", TIME),
+    Key("replication", "default_replication_factor", "default_replication_factor", INTEGER, 1, 32),
+    Key("replication", "min_insync_replicas", "min_insync_replicas", INTEGER, 1, 32),
+    Key("replication", "replica_lag_time_max", "replica_lag_max_ms", TIME, 1),
+    Key("replication", "replica_lag_records_max", "replica_lag_max_records", INTEGER),
+    Key("replication", "unclean_leader_election", "unclean_leader_election", BOOLEAN),
+)
+
+BY_PATH = {(key.section, key.name): key for key in TABLE}
+BY_VARIABLE = {key.variable: key for key in TABLE}
+SECTIONS = tuple(dict.fromkeys(key.section for key in TABLE))

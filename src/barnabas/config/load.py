@@ -1,0 +1,203 @@
+"""All settings together, in rising order: defaults, file, environment, flags.
+
+Everything that is wrong is reported at once, each problem with its place, the key, what was
+found and what to write. A value that a later source overrides must be right all the same: it
+would come to light at the worst time, when the later source goes away. For that reason too
+a variable that starts with BARNABAS_ and sets nothing is refused: it is a misspelling.
+"""
+
+import dataclasses
+import difflib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from barnabas.config import topics
+from barnabas.config.keys import BY_PATH, BY_VARIABLE, SECTIONS, TOPICS, Entry, Raw
+from barnabas.config.units import format_size
+from barnabas.model.errors import ConfigError
+from barnabas.model.settings import Settings, TopicSettings
+
+PREFIX = "BARNABAS_"
+
+
+def load(
+    file: Path | None, environment: Mapping[str, str], flags: Mapping[str, object]
+) -> Settings:
+    """Return the settings, or raise ConfigError with all that is wrong with them.
+
+    Flags are named by section and key, as in `storage.segment_size`; those that are None were
+    not given.
+    """
+    problems: list[str] = []
+    entries = [*_from_file(file), *_from_environment(environment, problems), *_from_flags(flags)]
+    sections = _sections([e for e in entries if e.path[0] != TOPICS], problems)
+    made = _topics([e for e in entries if e.path[0] == TOPICS], problems)
+    _raise_all(problems)
+    settings = _build(sections, made)
+    _check_together(settings, problems)
+    _raise_all(problems)
+    return settings
+
+
+def _from_file(file: Path | None) -> list[Entry]:
+    if file is None:
+        return []
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        remedy = "`barnabas serve --print-config` writes one to start from"
+        raise ConfigError(f"{file}: there is no such file; {remedy}.") from None
+    except OSError as error:
+        raise ConfigError(f"{file}: it cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file}: byte {error.start} is not UTF-8; save it as such.") from None
+    from barnabas.config import document  # noqa: PLC0415 - yaml is slow to import, most have no file
+
+    return document.read(text, str(file))
+
+
+def _from_environment(environment: Mapping[str, str], problems: list[str]) -> list[Entry]:
+    entries = []
+    for variable in sorted(name for name in environment if name.startswith(PREFIX)):
+        key = BY_VARIABLE.get(variable)
+        if key is None:
+            hint = _hint_variable(variable)
+            problems.append(f"environment: the variable {variable} sets nothing; {hint}")
+            continue
+        origin = f"environment variable {variable}"
+        entries.append(Entry((key.section, key.name), environment[variable], origin))
+    return entries
+
+
+def _from_flags(flags: Mapping[str, object]) -> list[Entry]:
+    return [
+        Entry(tuple(name.split(".", 1)), _as_raw(value), f"flag {name}")
+        for name, value in flags.items()
+        if value is not None
+    ]
+
+
+def _as_raw(value: object) -> Raw:
+    if isinstance(value, list | tuple):
+        return tuple(str(item) for item in value)
+    return str(value)
+
+
+def _sections(entries: Iterable[Entry], problems: list[str]) -> dict[str, dict[str, Any]]:
+    sections: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
+    refused: set[str] = set()
+    for entry in entries:
+        if entry.path[0] in refused:
+            continue  # what stands in a section that does not exist needs no words of its own
+        try:
+            _take(entry, sections)
+        except ValueError as error:
+            problems.append(f"{entry.origin}: {error}")
+            refused |= {entry.path[0]} - sections.keys()
+    return sections
+
+
+def _take(entry: Entry, sections: dict[str, dict[str, Any]]) -> None:
+    section = entry.path[0]
+    if section not in sections:
+        hint = _hint(section, (*SECTIONS, TOPICS), f"write one of {', '.join(SECTIONS)}, {TOPICS}")
+        raise ValueError(f"there is no section {section!r}; {hint}")
+    if len(entry.path) == 1:
+        if entry.raw is not None:
+            raise ValueError(f"{section} is {_shown(entry.raw)}; write its keys below it")
+        return
+    name = entry.path[1]
+    key = BY_PATH.get((section, name))
+    if key is None:
+        known = [key.name for key in BY_PATH.values() if key.section == section]
+        hint = _hint(name, known, f"the keys of {section} are {', '.join(known)}")
+        raise ValueError(f"there is no key {section}.{name}; {hint}")
+    try:
+        sections[section][key.field] = key.read(entry.raw)
+    except ValueError as error:
+        raise ValueError(f"{key.path} is {_shown(entry.raw)}; {error}") from None
+
+
+def _topics(entries: list[Entry], problems: list[str]) -> tuple[TopicSettings, ...]:
+    drafts: dict[str, topics.TopicDraft] = {}
+    origins: dict[str, str] = {}
+    for entry in entries:
+        try:
+            _take_topic(entry, drafts)
+        except ValueError as error:
+            problems.append(f"{entry.origin}: {error}")
+        if len(entry.path) == 2:
+            origins[entry.path[1]] = entry.origin
+    made = []
+    for name, draft in drafts.items():
+        try:
+            made.append(draft.finish())
+        except ValueError as error:
+            problems.append(f"{origins[name]}: {TOPICS}.{name}: {error}")
+    return tuple(made)
+
+
+def _take_topic(entry: Entry, drafts: dict[str, topics.TopicDraft]) -> None:
+    path = ".".join(entry.path)
+    if len(entry.path) < 3:
+        if entry.raw is not None:
+            raise ValueError(f"{path} is {_shown(entry.raw)}; write its keys below it")
+        for name in entry.path[1:]:
+            drafts[name] = topics.begin(name)
+        return
+    _, name, key = entry.path
+    if name not in drafts:
+        return  # its name was refused already
+    if key not in topics.KNOWN:
+        hint = _hint(key, topics.KNOWN, "write a key such as retention_time, or a Kafka config")
+        raise ValueError(f"there is no key {key!r} for a topic; {hint}")
+    try:
+        drafts[name].take(key, entry.raw)
+    except ValueError as error:
+        raise ValueError(f"{path} is {_shown(entry.raw)}; {error}") from None
+
+
+def _build(sections: Mapping[str, Mapping[str, Any]], made: tuple[TopicSettings, ...]) -> Settings:
+    base = Settings(topics=made)
+    changed = {
+        section: dataclasses.replace(getattr(base, section), **fields)
+        for section, fields in sections.items()
+    }
+    return dataclasses.replace(base, **changed)
+
+
+def _check_together(settings: Settings, problems: list[str]) -> None:
+    largest, request = (
+        settings.performance.max_message_bytes,
+        settings.performance.max_request_bytes,
+    )
+    if largest > request:
+        problems.append(
+            f"performance.max_message_size ({format_size(largest)}) does not fit into "
+            f"performance.max_request_size ({format_size(request)}); raise the second"
+        )
+
+
+def _hint(name: str, known: Iterable[str], otherwise: str) -> str:
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"did you mean {near[0]}?" if near else otherwise
+
+
+def _hint_variable(variable: str) -> str:
+    # Without the prefix: what all names share would make any two of them look alike.
+    known = {name.removeprefix(PREFIX): name for name in BY_VARIABLE}
+    near = difflib.get_close_matches(variable.removeprefix(PREFIX), known, n=1)
+    return f"did you mean {known[near[0]]}?" if near else "unset it"
+
+
+def _shown(raw: Raw) -> str:
+    if raw is None or raw == "":
+        return "empty"
+    return repr(raw) if isinstance(raw, str) else repr(list(raw))
+
+
+def _raise_all(problems: list[str]) -> None:
+    if problems:
+        ended = (text if text.endswith("?") else text + "." for text in problems)
+        raise ConfigError("\n".join(ended))

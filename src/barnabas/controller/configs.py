@@ -1,0 +1,133 @@
+"""Deciding on configs of topics and brokers."""
+
+from collections.abc import Mapping, Sequence
+from enum import Enum, IntEnum
+from typing import NamedTuple
+
+from barnabas.metadata import broker_config, topic_config
+from barnabas.metadata.config_definition import ConfigType
+from barnabas.metadata.image import ALL_BROKERS, BROKER, TOPIC, Image
+from barnabas.metadata.records import ConfigChanged
+from barnabas.model.errors import ApiError, ErrorCode
+
+
+class Operation(IntEnum):
+    """What is done to a config."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Change(NamedTuple):
+    """One line of a request to alter configs."""
+
+    name: str
+    operation: Operation
+    value: str | None
+
+
+def alter_topic(
+    image: Image, name: str, changes: Sequence[Change], defaults: Mapping[str, str]
+) -> ConfigChanged:
+    """Return the record that changes a topic's configs."""
+    topic = image.topics.get(name)
+    if topic is None:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+    wanted: dict[str, str | None] = {}
+    for change in _each_once(changes):
+        known = topic_config.definition(change.name)
+        present = topic.config.get(change.name, defaults.get(change.name, known.default))
+        wanted[change.name] = _apply(change, present, is_list=known.type is ConfigType.LIST)
+    merged = {**topic.config, **{k: v for k, v in wanted.items() if v is not None}}
+    kept = {key: value for key, value in merged.items() if wanted.get(key, value) is not None}
+    topic_config.resolve(kept, defaults)
+    return ConfigChanged(kind=TOPIC, name=name, changes=wanted)
+
+
+def replace_topic(
+    image: Image, name: str, config: Mapping[str, str], defaults: Mapping[str, str]
+) -> ConfigChanged:
+    """Return the record that leaves a topic with exactly these configs (AlterConfigs)."""
+    topic = image.topics.get(name)
+    if topic is None:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+    topic_config.resolve(config, defaults)
+    gone: dict[str, str | None] = {key: None for key in topic.config if key not in config}
+    return ConfigChanged(kind=TOPIC, name=name, changes={**gone, **config})
+
+
+def alter_broker(image: Image, name: str, changes: Sequence[Change]) -> ConfigChanged:
+    """Return the record that changes a broker's dynamic configs, or every broker's."""
+    present = image.broker_configs.get(name, {})
+    wanted: dict[str, str | None] = {}
+    for change in _each_once(changes):
+        known = broker_config.DYNAMIC.get(change.name)
+        is_list = known is not None and known.type is ConfigType.LIST
+        value = _apply(change, present.get(change.name, ""), is_list=is_list)
+        broker_config.validate_broker(
+            change.name, known.default if value is None and known else value or ""
+        )
+        wanted[change.name] = value
+    return ConfigChanged(kind=BROKER, name=name, changes=wanted)
+
+
+def replace_broker(image: Image, name: str, config: Mapping[str, str]) -> ConfigChanged:
+    """Return the record that leaves a broker with exactly these dynamic configs."""
+    for key, value in config.items():
+        broker_config.validate_broker(key, value)
+    present = image.broker_configs.get(name, {})
+    gone: dict[str, str | None] = {key: None for key in present if key not in config}
+    return ConfigChanged(kind=BROKER, name=name, changes={**gone, **config})
+
+
+class DynamicSource(Enum):
+    """Where a dynamic config was altered."""
+
+    BROKER = "broker"
+    ALL_BROKERS = "all brokers"
+
+
+def altered_defaults(image: Image, node_id: int) -> dict[str, str]:
+    """Return what was altered for every broker and for this one, as topic defaults."""
+    altered = {
+        **image.broker_configs.get(ALL_BROKERS, {}),
+        **image.broker_configs.get(str(node_id), {}),
+    }
+    return broker_config.inherited(altered)
+
+
+def dynamic_values(image: Image, node_id: int, name: str) -> list[tuple[DynamicSource, str]]:
+    """Return what a broker config was altered to, farthest first."""
+    places = ((DynamicSource.ALL_BROKERS, ALL_BROKERS), (DynamicSource.BROKER, str(node_id)))
+    found = [(source, image.broker_configs.get(place, {}).get(name)) for source, place in places]
+    return [(source, value) for source, value in found if value is not None]
+
+
+def _each_once(changes: Sequence[Change]) -> Sequence[Change]:
+    names = [change.name for change in changes]
+    if len(set(names)) != len(names):
+        raise ApiError(ErrorCode.INVALID_REQUEST, "a config is named more than once")
+    return changes
+
+
+def _apply(change: Change, present: str, *, is_list: bool) -> str | None:
+    match change.operation:
+        case Operation.DELETE:
+            return None
+        case Operation.SET:
+            if change.value is None:
+                raise ApiError(ErrorCode.INVALID_CONFIG, f"{change.name} was set to nothing")
+            return change.value
+        case Operation.APPEND | Operation.SUBTRACT:
+            if not is_list:
+                raise ApiError(
+                    ErrorCode.INVALID_CONFIG,
+                    f"{change.name} is not a list; set it instead of adding to it",
+                )
+            items = [item for item in present.split(",") if item]
+            named = [item for item in (change.value or "").split(",") if item]
+            if change.operation is Operation.APPEND:
+                return ",".join([*items, *(item for item in named if item not in items)])
+            return ",".join(item for item in items if item not in named)

@@ -1,0 +1,131 @@
+"""Deciding on topics: each function looks at the image and returns the records that a request
+asks for, or raises the `ApiError` with which it is refused. Nothing changes here.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from random import Random
+
+from barnabas.metadata import topic_config
+from barnabas.metadata.image import Image
+from barnabas.metadata.records import PartitionsAdded, TopicCreated, TopicDeleted
+from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.ids import NodeId
+
+NAME_LENGTH_MAX = 249
+NAME = re.compile(r"[a-zA-Z0-9._-]+")
+PARTITIONS_MAX = 100_000
+
+
+def check_name(name: str) -> None:
+    """Refuse what cannot be the name of a topic, or of a folder."""
+    if not name or name in {".", ".."}:
+        raise ApiError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"a topic cannot be called {name!r}; choose a name"
+        )
+    if len(name) > NAME_LENGTH_MAX:
+        raise ApiError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"a topic's name has at most {NAME_LENGTH_MAX} characters, not {len(name)}",
+        )
+    if NAME.fullmatch(name) is None:
+        raise ApiError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"a topic's name is made of letters, digits, '.', '_' and '-'; {name!r} is not",
+        )
+
+
+def create_topic(
+    image: Image,
+    name: str,
+    replicas: Sequence[Sequence[int]],
+    config: Mapping[str, str],
+    defaults: Mapping[str, str],
+    rng: Random,
+) -> TopicCreated:
+    """Return the record that makes a topic with the given placement."""
+    check_name(name)
+    if name in image.topics:
+        raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name!r} already exists")
+    # `a.b` and `a_b` would collide in the names of metrics, as in Kafka.
+    folded = name.replace(".", "_")
+    for other in image.topics:
+        if other.replace(".", "_") == folded and ("." in name or "." in other):
+            raise ApiError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION,
+                f"topic {name!r} collides with {other!r}: '.' and '_' count as the same",
+            )
+    topic_config.resolve(config, defaults)
+    return TopicCreated(
+        name=name,
+        topic_id=rng.randbytes(16).hex(),
+        replicas=[list(partition) for partition in replicas],
+        config=dict(config),
+    )
+
+
+def place(partitions: int, replication_factor: int, nodes: Sequence[NodeId]) -> list[list[int]]:
+    """Spread replicas evenly over the brokers there are."""
+    if not 0 < partitions <= PARTITIONS_MAX:
+        raise ApiError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"a topic has 1 to {PARTITIONS_MAX} partitions, not {partitions}",
+        )
+    if not 0 < replication_factor <= len(nodes):
+        raise ApiError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"replication factor {replication_factor} needs that many brokers; "
+            f"there {'is' if len(nodes) == 1 else 'are'} {len(nodes)}",
+        )
+    return [
+        [nodes[(number + copy) % len(nodes)] for copy in range(replication_factor)]
+        for number in range(partitions)
+    ]
+
+
+def check_placement(assignments: Mapping[int, Sequence[int]], nodes: Sequence[NodeId]) -> None:
+    """Refuse a placement by hand that has gaps, doubles or unknown brokers."""
+    if sorted(assignments) != list(range(len(assignments))):
+        raise ApiError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions must be numbered from 0 without gaps"
+        )
+    for partition, replicas in assignments.items():
+        known = all(replica in nodes for replica in replicas)
+        if not replicas or not known or len(set(replicas)) != len(replicas):
+            raise ApiError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"partition {partition} needs replicas among the brokers {list(nodes)}, each once",
+            )
+
+
+def add_partitions(
+    image: Image, name: str, total: int, placement: Sequence[Sequence[int]], nodes: Sequence[NodeId]
+) -> PartitionsAdded:
+    """Return the record that grows a topic to a number of partitions."""
+    topic = image.topics.get(name)
+    if topic is None:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+    present = len(topic.partitions)
+    if total <= present:
+        raise ApiError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"topic {name!r} has {present} partitions; it can only grow, not become {total}",
+        )
+    if placement and len(placement) != total - present:
+        raise ApiError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"{total - present} partitions are added but {len(placement)} are placed",
+        )
+    if placement:
+        check_placement(dict(enumerate(placement)), nodes)
+    copies = len(topic.partitions[0].replicas)
+    replicas = list(placement) or place(total, copies, nodes)[present:]
+    return PartitionsAdded(topic_id=topic.topic_id.hex(), replicas=[list(r) for r in replicas])
+
+
+def delete_topic(image: Image, name: str) -> TopicDeleted:
+    """Return the record that ends a topic."""
+    topic = image.topics.get(name)
+    if topic is None:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+    return TopicDeleted(topic_id=topic.topic_id.hex())

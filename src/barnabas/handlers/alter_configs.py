@@ -1,0 +1,119 @@
+"""AlterConfigs (key 33), versions 0 to 2, and IncrementalAlterConfigs (key 44), versions 0 to 1.
+
+The older one replaces all configs of a resource, the newer one changes those it names. Both take
+effect at once: partitions take on their new configuration before the answer.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+from barnabas.controller import configs
+from barnabas.handlers.config_resources import check_broker, resource_type
+from barnabas.handlers.context import RequestContext
+from barnabas.metadata.records import ConfigChanged
+from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.node.node import Node
+from barnabas.node.pending import Pending
+from barnabas.protocol.messages import alter_configs, incremental_alter_configs
+from barnabas.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from barnabas.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+
+class Resource(Protocol):
+    """What both requests say of a resource."""
+
+    resource_type: int
+    resource_name: str
+
+
+R = TypeVar("R", bound=Resource)
+Outcome = tuple[Resource, ErrorCode, str | None]
+
+
+def handle(
+    node: Node, request: AlterConfigsRequest, context: RequestContext
+) -> AlterConfigsResponse | Pending[AlterConfigsResponse]:
+    """Replace configs."""
+    outcomes, records = _decide(request.resources, lambda resource: _replace(node, resource))
+    response = AlterConfigsResponse(
+        responses=[
+            alter_configs.AlterConfigsResourceResponse(
+                error_code=code,
+                error_message=message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource, code, message in outcomes
+        ]
+    )
+    if request.validate_only or not records:
+        return response
+    return node.commit(records, context.now_ms).map(lambda _: response)
+
+
+def handle_incremental(
+    node: Node, request: IncrementalAlterConfigsRequest, context: RequestContext
+) -> IncrementalAlterConfigsResponse | Pending[IncrementalAlterConfigsResponse]:
+    """Change configs one by one."""
+    outcomes, records = _decide(request.resources, lambda resource: _alter(node, resource))
+    response = IncrementalAlterConfigsResponse(
+        responses=[
+            incremental_alter_configs.AlterConfigsResourceResponse(
+                error_code=code,
+                error_message=message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource, code, message in outcomes
+        ]
+    )
+    if request.validate_only or not records:
+        return response
+    return node.commit(records, context.now_ms).map(lambda _: response)
+
+
+def _decide(
+    resources: Sequence[R], decide: Callable[[R], ConfigChanged]
+) -> tuple[list[Outcome], list[ConfigChanged]]:
+    outcomes: list[Outcome] = []
+    records = []
+    for resource in resources:
+        try:
+            records.append(decide(resource))
+        except ApiError as error:
+            outcomes.append((resource, error.code, error.message))
+            continue
+        outcomes.append((resource, ErrorCode.NONE, None))
+    return outcomes, records
+
+
+def _replace(node: Node, resource: alter_configs.AlterConfigsResource) -> ConfigChanged:
+    wanted = {}
+    for entry in resource.configs:
+        if entry.value is None:
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"{entry.name} was set to nothing")
+        wanted[entry.name] = entry.value
+    if resource_type(resource.resource_type) == "topic":
+        return configs.replace_topic(
+            node.image, resource.resource_name, wanted, node.topic_defaults
+        )
+    check_broker(node, resource.resource_name)
+    return configs.replace_broker(node.image, resource.resource_name, wanted)
+
+
+def _alter(node: Node, resource: incremental_alter_configs.AlterConfigsResource) -> ConfigChanged:
+    changes = []
+    for entry in resource.configs:
+        if entry.config_operation not in tuple(configs.Operation):
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST, f"operation {entry.config_operation} is not known"
+            )
+        operation = configs.Operation(entry.config_operation)
+        changes.append(configs.Change(entry.name, operation, entry.value))
+    if resource_type(resource.resource_type) == "topic":
+        return configs.alter_topic(node.image, resource.resource_name, changes, node.topic_defaults)
+    check_broker(node, resource.resource_name)
+    return configs.alter_broker(node.image, resource.resource_name, changes)

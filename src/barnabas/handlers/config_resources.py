@@ -1,0 +1,27 @@
+"""The things that have configs, as Kafka numbers them."""
+
+from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.node.node import Node
+
+TOPIC = 2
+BROKER = 4
+
+
+def resource_type(number: int) -> str:
+    """Return "topic" or "broker"; refuse what has no configs here."""
+    if number == TOPIC:
+        return "topic"
+    if number == BROKER:
+        return "broker"
+    raise ApiError(
+        ErrorCode.INVALID_REQUEST, f"configs belong to topics (2) and brokers (4), not to {number}"
+    )
+
+
+def check_broker(node: Node, name: str) -> None:
+    """Refuse another broker's name; an empty one means all of them."""
+    if name not in ("", str(node.node_id)):
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"this is broker {node.node_id}; ask {name!r} for its own configs",
+        )

@@ -1,0 +1,15 @@
+"""Who asks, how, and when: what every handler is given beside the request itself."""
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class RequestContext:
+    """One request's circumstances."""
+
+    version: int
+    client_id: str | None
+    client_host: str
+    now_ms: int
+    throttle_ms: int = 0
+    """For how long the connection is not read after the answer (KIP-219)."""

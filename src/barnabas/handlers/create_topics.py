@@ -1,0 +1,99 @@
+"""CreateTopics (key 19), versions 2 to 7; replicas placed by hand or by us, -1 is the default."""
+
+from barnabas.controller import topics
+from barnabas.handlers.context import RequestContext
+from barnabas.metadata import topic_config
+from barnabas.metadata.records import TopicCreated
+from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.node.node import Node
+from barnabas.node.pending import Pending
+from barnabas.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+DYNAMIC_TOPIC_CONFIG = 1
+DEFAULT_CONFIG = 5
+
+
+def handle(
+    node: Node, request: CreateTopicsRequest, context: RequestContext
+) -> CreateTopicsResponse | Pending[CreateTopicsResponse]:
+    """Make what can be made; say of the rest why not."""
+    names = [topic.name for topic in request.topics]
+    results, records = [], []
+    for topic in request.topics:
+        try:
+            if names.count(topic.name) > 1:
+                raise ApiError(  # noqa: TRY301
+                    ErrorCode.INVALID_REQUEST, f"topic {topic.name!r} is named more than once"
+                )
+            record = _decide(node, topic)
+        except ApiError as error:
+            results.append(
+                CreatableTopicResult(
+                    name=topic.name, error_code=error.code, error_message=error.message
+                )
+            )
+            continue
+        records.append(record)
+        results.append(_created(node, record))
+    response = CreateTopicsResponse(topics=results)
+    if request.validate_only or not records:
+        return response
+    return node.commit(records, context.now_ms).map(lambda _: response)
+
+
+def _decide(node: Node, topic: CreatableTopic) -> TopicCreated:
+    topics.check_name(topic.name)
+    config = {}
+    for entry in topic.configs:
+        if entry.value is None:
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"{entry.name} was set to nothing")
+        config[entry.name] = entry.value
+    if topic.assignments:
+        if topic.num_partitions != -1 or topic.replication_factor != -1:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                "with replicas placed by hand, partitions and replication factor must be -1",
+            )
+        placed = {a.partition_index: a.broker_ids for a in topic.assignments}
+        topics.check_placement(placed, node.nodes)
+        replicas = [placed[index] for index in range(len(placed))]
+    else:
+        replicas = _place(node, topic)
+    return topics.create_topic(
+        node.image, topic.name, replicas, config, node.topic_defaults, node.rng
+    )
+
+
+def _place(node: Node, topic: CreatableTopic) -> list[list[int]]:
+    partitions = topic.num_partitions
+    if partitions == -1:
+        partitions = node.settings.broker.default_partitions
+    copies = topic.replication_factor
+    if copies == -1:
+        copies = node.settings.replication.default_replication_factor
+    return topics.place(partitions, copies, node.nodes)
+
+
+def _created(node: Node, record: TopicCreated) -> CreatableTopicResult:
+    defaults = node.topic_defaults
+    return CreatableTopicResult(
+        name=record.name,
+        topic_id=bytes.fromhex(record.topic_id),
+        error_message=None,
+        num_partitions=len(record.replicas),
+        replication_factor=len(record.replicas[0]),
+        configs=[
+            CreatableTopicConfigs(
+                name=name,
+                value=record.config.get(name, defaults.get(name, known.default)),
+                config_source=DYNAMIC_TOPIC_CONFIG if name in record.config else DEFAULT_CONFIG,
+            )
+            for name, known in topic_config.DEFINITIONS.items()
+        ],
+    )

@@ -1,0 +1,179 @@
+"""Fetch (key 1), versions 4 to 18: sessions from 7 (KIP-227), topic ids from 13 (KIP-516).
+
+Whole batches are returned, from the one that holds the offset on, and at least one even over the
+limits. The answer waits until `min_bytes` are there, something went wrong, or `max_wait` is over.
+Deviations: no follower fetching and no diverging epochs yet; followers do not exist.
+"""
+
+from collections.abc import Iterable
+
+from barnabas.handlers.context import RequestContext
+from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.ports import Chunk
+from barnabas.node.fetch_sessions import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    FetchSession,
+    Followed,
+    Follower,
+)
+from barnabas.node.node import Node
+from barnabas.node.pending import Pending
+from barnabas.protocol.fetch import (
+    TOPIC_IDS_FROM,
+    FetchRequest,
+    FetchResult,
+    TopicKey,
+    encode_response,
+)
+
+READ_COMMITTED = 1
+
+Found = list[tuple[Followed, FetchResult]]
+
+
+def handle(
+    node: Node, request: FetchRequest, context: RequestContext
+) -> list[Chunk] | Pending[list[Chunk]]:
+    """Answer at once where there is enough, else wait."""
+    try:
+        follower, everything = _follower(node, request, context)
+    except ApiError as error:
+        return encode_response(context.version, [], error_code=error.code)
+    fetch = Fetch(node, request, context, follower, everything=everything)
+    found, size, failed = fetch.look()
+    enough = size >= request.min_bytes or failed or request.max_wait_ms <= 0
+    if enough or not follower.followed:
+        return fetch.answer(found, size)
+    return fetch.wait()
+
+
+def _follower(node: Node, request: FetchRequest, context: RequestContext) -> tuple[Follower, bool]:
+    """Return whose partitions are meant, and whether all of them are to be answered."""
+    by_id = context.version >= TOPIC_IDS_FROM
+    if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+        node.sessions.close(request.session_id)
+        session = None
+        if request.session_epoch == INITIAL_EPOCH and request.topics:
+            session = node.sessions.open(by_id=by_id)
+        follower = session or Follower()
+        follower.follow(request.topics)
+        return follower, True
+    session = node.sessions.resume(request.session_id, request.session_epoch, by_id=by_id)
+    session.forget(request.forgotten)
+    session.follow(request.topics)
+    return session, False
+
+
+class Fetch:
+    """One request, until it is answered."""
+
+    __slots__ = ("context", "everything", "follower", "node", "pending", "request", "timer")
+
+    def __init__(
+        self,
+        node: Node,
+        request: FetchRequest,
+        context: RequestContext,
+        follower: Follower,
+        *,
+        everything: bool,
+    ) -> None:
+        self.node = node
+        self.request = request
+        self.context = context
+        self.follower = follower
+        self.everything = everything
+        self.pending: Pending[list[Chunk]] = Pending()
+
+    def look(self) -> tuple[Found, int, bool]:
+        """Read what the suspects have; return it, its size, and whether anything went wrong."""
+        follower = self.follower
+        budget = min(self.request.max_bytes, self.node.settings.performance.max_fetch_bytes)
+        found: Found = []
+        size, failed = 0, False
+        candidates: Iterable[Followed] = (
+            follower.followed.values() if self.everything else list(follower.suspects)
+        )
+        for followed in candidates:
+            result = self._read(followed, budget - size, first=size == 0)
+            if result.records is not None:
+                size += result.records.length
+            elif result.error_code:
+                failed = True
+            elif result.high_watermark <= followed.wanted.fetch_offset:
+                follower.suspects.pop(followed, None)
+            if self.everything or followed.has_news(result):
+                found.append((followed, result))
+        return found, size, failed
+
+    def wait(self) -> Pending[list[Chunk]]:
+        """Look again whenever a partition moves, until the consumer's patience is over."""
+        self.timer = self.node.timers.after(self.request.max_wait_ms, self._time_out)
+        self.follower.waiting = self._look_again
+        return self.pending
+
+    def answer(self, found: Found, size: int) -> list[Chunk]:
+        """Write the answer, and remember in the session what was said."""
+        session = self.follower if isinstance(self.follower, FetchSession) else None
+        topics: dict[TopicKey, list[FetchResult]] = {}
+        for followed, result in found:
+            topics.setdefault(followed.key, []).append(result)
+            if session is not None:
+                followed.sent(result)
+                if result.records is not None and not self.everything:
+                    # Served last next time, so that one busy partition starves no other.
+                    session.suspects.pop(followed, None)
+                    session.suspects[followed] = None
+        if session is None:
+            self.follower.close()
+        context = self.context
+        context.throttle_ms = self.node.fetch_quota.use(context.client_id, size, context.now_ms)
+        return encode_response(
+            context.version,
+            list(topics.items()),
+            throttle_ms=context.throttle_ms,
+            session_id=0 if session is None else session.session_id,
+        )
+
+    def _look_again(self) -> None:
+        found, size, failed = self.look()
+        if size >= self.request.min_bytes or failed:
+            self._complete(found, size)
+
+    def _time_out(self) -> None:
+        found, size, _ = self.look()
+        self._complete(found, size)
+
+    def _complete(self, found: Found, size: int) -> None:
+        self.timer.cancel()
+        self.follower.waiting = None
+        self.pending.complete(self.answer(found, size))
+
+    def _read(self, followed: Followed, budget: int, *, first: bool) -> FetchResult:
+        wanted = followed.wanted
+        try:
+            partition = self.node.find(followed.key, wanted.partition)
+            followed.attach(partition)
+            partition.check_leader_epoch(wanted.leader_epoch)
+            records = partition.read(
+                wanted.fetch_offset,
+                min(wanted.max_bytes, budget),
+                committed_only=self.request.isolation_level == READ_COMMITTED,
+                at_least_one=first,
+            )
+        except ApiError as error:
+            start = -1 if followed.partition is None else followed.partition.log.start_offset
+            high = -1 if followed.partition is None else followed.partition.high_watermark
+            if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
+                high = -1
+            return FetchResult(wanted.partition, error.code, high, -1, start)
+        return FetchResult(
+            wanted.partition,
+            0,
+            partition.high_watermark,
+            partition.last_stable_offset,
+            partition.log.start_offset,
+            records,
+            () if self.request.isolation_level == READ_COMMITTED else None,
+        )

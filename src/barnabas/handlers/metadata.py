@@ -1,0 +1,122 @@
+"""Metadata (key 3), versions 0 to 13: topics by name or id, topics made on the way.
+
+A topic that is made for the asker is in the answer at once: Kafka answers LEADER_NOT_AVAILABLE
+and has the client come back. The image says who leads; all brokers are this one for now.
+"""
+
+from barnabas.controller.topics import check_name
+from barnabas.handlers.context import RequestContext
+from barnabas.metadata.image import TopicImage
+from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.ids import NO_TOPIC_ID
+from barnabas.node.node import Node
+from barnabas.node.pending import Pending
+from barnabas.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+TOPIC_OPERATIONS = 3576
+CLUSTER_OPERATIONS = 8096
+"""Everything is allowed, as bits, while there are no ACLs."""
+
+
+def handle(
+    node: Node, request: MetadataRequest, context: RequestContext
+) -> MetadataResponse | Pending[MetadataResponse]:
+    """Describe the brokers and the topics asked for; none asked for is all from version 1 on."""
+    missing = _to_create(node, request, context)
+    if not missing:
+        return _response(node, request, context, {})
+    refused: dict[str, ErrorCode] = {}
+    last: Pending[bool] | None = None
+    for name in missing:
+        try:
+            last = node.auto_create(name, context.now_ms)
+        except ApiError as error:
+            refused[name] = error.code
+    if last is None:
+        return _response(node, request, context, refused)
+    return last.map(lambda _: _response(node, request, context, refused))
+
+
+def _to_create(node: Node, request: MetadataRequest, context: RequestContext) -> list[str]:
+    allowed = request.allow_auto_topic_creation or context.version < 4
+    if not (allowed and node.settings.broker.auto_create_topics):
+        return []
+    names = [topic.name for topic in request.topics or () if topic.name]
+    return [name for name in dict.fromkeys(names) if name not in node.image.topics]
+
+
+def _response(
+    node: Node, request: MetadataRequest, context: RequestContext, refused: dict[str, ErrorCode]
+) -> MetadataResponse:
+    wants_all = request.topics is None or (context.version == 0 and not request.topics)
+    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else None
+    if wants_all:
+        topics = [_describe(topic, operations) for topic in node.image.topics.values()]
+    else:
+        topics = [_find(node, topic, operations, refused) for topic in request.topics or ()]
+    host, port = node.advertised
+    response = MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(
+                node_id=node.node_id, host=host, port=port, rack=node.settings.broker.rack
+            )
+        ],
+        cluster_id=node.image.cluster_id,
+        controller_id=node.node_id,
+        topics=topics,
+    )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+    return response
+
+
+def _find(
+    node: Node,
+    wanted: MetadataRequestTopic,
+    operations: int | None,
+    refused: dict[str, ErrorCode],
+) -> MetadataResponseTopic:
+    if wanted.name is None:
+        found = node.image.topic_by_id(wanted.topic_id)
+        if found is None:
+            return MetadataResponseTopic(
+                error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id
+            )
+        return _describe(found, operations)
+    topic = node.image.topics.get(wanted.name)
+    if topic is not None:
+        return _describe(topic, operations)
+    code = refused.get(wanted.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    try:
+        check_name(wanted.name)
+    except ApiError as error:
+        code = error.code
+    return MetadataResponseTopic(error_code=code, name=wanted.name, topic_id=NO_TOPIC_ID)
+
+
+def _describe(topic: TopicImage, operations: int | None) -> MetadataResponseTopic:
+    described = MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=[
+            MetadataResponsePartition(
+                partition_index=index,
+                leader_id=partition.leader,
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=partition.replicas,
+                isr_nodes=partition.isr,
+            )
+            for index, partition in enumerate(topic.partitions)
+        ],
+    )
+    if operations is not None:
+        described.topic_authorized_operations = operations
+    return described

@@ -1,0 +1,39 @@
+"""OffsetForLeaderEpoch (key 23), versions 2 to 4: where an epoch ended (KIP-101, KIP-320)."""
+
+from barnabas.handlers.context import RequestContext
+from barnabas.model.errors import ApiError
+from barnabas.node.node import Node
+from barnabas.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+
+def handle(
+    node: Node, request: OffsetForLeaderEpochRequest, context: RequestContext
+) -> OffsetForLeaderEpochResponse:
+    """Tell clients whether what they have read is still there."""
+    del context
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[_answer(node, topic.topic, wanted) for wanted in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _answer(node: Node, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+    try:
+        partition = node.find(topic, wanted.partition)
+        partition.check_leader_epoch(wanted.current_leader_epoch)
+    except ApiError as error:
+        return EpochEndOffset(partition=wanted.partition, error_code=error.code)
+    log = partition.log
+    epoch, end_offset = log.epochs.end_offset_for(wanted.leader_epoch, log.end_offset)
+    return EpochEndOffset(partition=wanted.partition, leader_epoch=epoch, end_offset=end_offset)

@@ -1,0 +1,116 @@
+"""Produce (key 0), versions 3 to 13; advertised from 0, since librdkafka turns compression off
+where the lowest is 3 (Kafka 4 does the same, KAFKA-18659).
+
+Topic ids from version 13. acks=0 gets no answer, and a failure closes the connection, as in
+Kafka. acks=1 is answered once the batch is in the log, acks=all once it is below the high
+watermark. Transactional producers are refused until there are transactions.
+"""
+
+from barnabas.handlers.context import RequestContext
+from barnabas.model.errors import ApiError, ErrorCode, WireError
+from barnabas.node.node import Node
+from barnabas.node.pending import Pending
+from barnabas.protocol.produce import (
+    PartitionResult,
+    ProduceRequest,
+    encode_response,
+)
+
+ACKS_ALL = -1
+ZSTD = 4
+ZSTD_FROM_VERSION = 7
+
+
+class Answer:
+    """Results as they come in; complete when nothing is awaited any more."""
+
+    __slots__ = ("awaited", "context", "pending", "results")
+
+    def __init__(self, context: RequestContext) -> None:
+        self.context = context
+        self.results: list[tuple[str | bytes, list[PartitionResult]]] = []
+        self.awaited = 0
+        self.pending: Pending[bytes] = Pending()
+
+    def arrived(self) -> None:
+        """One partition is safe."""
+        self.awaited -= 1
+        if self.awaited == 0:
+            self.pending.complete(self.encode())
+
+    def encode(self) -> bytes:
+        """Write what there is."""
+        return encode_response(self.context.version, self.results, self.context.throttle_ms)
+
+    def time_out(self) -> None:
+        """Answer that it took too long: the records may or may not become safe."""
+        if self.pending.done:
+            return
+        late = [
+            (key, [r._replace(error_code=ErrorCode.REQUEST_TIMED_OUT, base_offset=-1) for r in rs])
+            for key, rs in self.results
+        ]
+        self.results = late
+        self.pending.complete(self.encode())
+
+
+def handle(
+    node: Node, request: ProduceRequest, context: RequestContext
+) -> bytes | Pending[bytes] | None:
+    """Append every batch; answer when the producer's acks are met."""
+    if request.acks not in (ACKS_ALL, 0, 1):
+        return _refuse_all(request, context, ErrorCode.INVALID_REQUIRED_ACKS)
+    if request.transactional_id is not None:
+        return _refuse_all(request, context, ErrorCode.INVALID_REQUEST)
+    answer = Answer(context)
+    size = 0
+    for key, batches in request.topics:
+        results: list[PartitionResult] = []
+        for index, records in batches:
+            size += 0 if records is None else len(records)
+            results.append(_append(node, answer, key, index, records, request.acks))
+        answer.results.append((key, results))
+    context.throttle_ms = node.produce_quota.use(context.client_id, size, context.now_ms)
+    if request.acks == 0:
+        _check_unanswered(answer)
+        return None
+    if answer.awaited == 0:
+        return answer.encode()
+    node.timers.after(request.timeout_ms, answer.time_out)
+    return answer.pending
+
+
+def _append(
+    node: Node, answer: Answer, key: str | bytes, index: int, records: memoryview | None, acks: int
+) -> PartitionResult:
+    context = answer.context
+    try:
+        partition = node.find(key, index)
+        if records is None:
+            raise ApiError(ErrorCode.INVALID_RECORD, "there are no records")  # noqa: TRY301
+        if context.version < ZSTD_FROM_VERSION and len(records) > 22 and records[22] & 7 == ZSTD:
+            raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)  # noqa: TRY301
+        appended = partition.append(records, context.now_ms)
+    except ApiError as error:
+        return PartitionResult(index, error.code, message=error.message)
+    if acks == ACKS_ALL and partition.high_watermark < appended.required_offset:
+        answer.awaited += 1
+        partition.when_safe(appended.required_offset, answer.arrived)
+    return PartitionResult(
+        index, 0, appended.base_offset, appended.append_time_ms, partition.log.start_offset
+    )
+
+
+def _refuse_all(request: ProduceRequest, context: RequestContext, code: ErrorCode) -> bytes:
+    refused = [
+        (key, [PartitionResult(index, code) for index, _ in batches])
+        for key, batches in request.topics
+    ]
+    return encode_response(context.version, refused, 0)
+
+
+def _check_unanswered(answer: Answer) -> None:
+    for _, results in answer.results:
+        for result in results:
+            if result.error_code:
+                raise WireError(f"acks=0 and {ErrorCode(result.error_code).name}: closing is all")

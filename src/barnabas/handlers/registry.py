@@ -1,0 +1,143 @@
+"""Every API that is served, and the way from a frame to its answer.
+
+A row is an API: its versions, how to read the request, what to do, how to write the answer. Most
+rows use the generated codecs; Produce and Fetch bring their own. A handler returns its answer or
+a `Pending` one; None is no answer at all.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from barnabas.handlers import (
+    alter_configs,
+    create_partitions,
+    create_topics,
+    delete_records,
+    delete_topics,
+    describe_cluster,
+    describe_configs,
+    describe_log_dirs,
+    describe_topic_partitions,
+    fetch,
+    init_producer_id,
+    list_offsets,
+    metadata,
+    offset_for_leader_epoch,
+    produce,
+    sasl,
+)
+from barnabas.handlers.api_versions import ApiVersionsHandler
+from barnabas.handlers.context import RequestContext
+from barnabas.model.errors import WireError
+from barnabas.model.ports import Chunk
+from barnabas.node.node import Node
+from barnabas.node.pending import Pending
+from barnabas.protocol import fetch as fetch_codec
+from barnabas.protocol import produce as produce_codec
+from barnabas.protocol.apis import APIS, request_class, response_class
+from barnabas.protocol.codec import decoder, encoder
+from barnabas.protocol.headers import (
+    API_VERSIONS,
+    RequestHeader,
+    parse_request_header,
+    response_header,
+)
+
+Handler = Callable[[Node, Any, RequestContext], Any]
+Answer = list[Chunk] | Pending[list[Chunk]] | None
+"""The chunks of a response, header included and length not; or a promise of them; or nothing."""
+
+PRODUCE = 0
+FETCH = 1
+
+
+class Api(NamedTuple):
+    """One row: the versions that are served, and by what."""
+
+    low: int
+    high: int
+    handle: Handler
+
+
+SERVED: dict[int, Api] = {
+    PRODUCE: Api(3, 13, produce.handle),
+    FETCH: Api(4, 18, fetch.handle),
+    2: Api(1, 11, list_offsets.handle),
+    3: Api(0, 13, metadata.handle),
+    17: Api(0, 1, sasl.handle_handshake),
+    API_VERSIONS: Api(0, 4, lambda *_: None),
+    19: Api(2, 7, create_topics.handle),
+    20: Api(1, 6, delete_topics.handle),
+    21: Api(0, 2, delete_records.handle),
+    22: Api(0, 5, init_producer_id.handle),
+    23: Api(2, 4, offset_for_leader_epoch.handle),
+    32: Api(1, 4, describe_configs.handle),
+    33: Api(0, 2, alter_configs.handle),
+    35: Api(1, 5, describe_log_dirs.handle),
+    36: Api(0, 2, sasl.handle_authenticate),
+    37: Api(0, 3, create_partitions.handle),
+    44: Api(0, 1, alter_configs.handle_incremental),
+    60: Api(0, 2, describe_cluster.handle),
+    75: Api(0, 0, describe_topic_partitions.handle),
+}
+
+# Produce is advertised from 0: see handlers/produce.py.
+ADVERTISED = {key: (0 if key == PRODUCE else api.low, api.high) for key, api in SERVED.items()}
+
+_api_versions = ApiVersionsHandler(ADVERTISED)
+SERVED[API_VERSIONS] = Api(0, 4, _api_versions.handle)
+
+
+def dispatch(
+    node: Node, frame: memoryview, client_host: str, now_ms: int
+) -> tuple[Answer, RequestContext]:
+    """Handle one request; raise `WireError` where the connection should be closed."""
+    header = parse_request_header(frame)
+    api = SERVED.get(header.api_key)
+    context = RequestContext(header.api_version, header.client_id, client_host, now_ms)
+    if api is None:
+        raise WireError(f"{APIS[header.api_key].name} is not served")
+    if not api.low <= header.api_version <= api.high:
+        return _wrong_version(header), context
+    head = response_header(header.api_key, header.api_version, header.correlation_id)
+    if header.api_key == PRODUCE:
+        return _produce(node, frame, header, head, context), context
+    if header.api_key == FETCH:
+        return _fetch(node, frame, header, head, context), context
+    decode = decoder(request_class(header.api_key), header.api_version)
+    encode = encoder(response_class(header.api_key), header.api_version)
+    request, _ = decode(frame, header.body)
+    answer = api.handle(node, request, context)
+    if isinstance(answer, Pending):
+        return answer.map(lambda response: [head, encode(response)]), context
+    return [head, encode(answer)], context
+
+
+def _produce(
+    node: Node, frame: memoryview, header: RequestHeader, head: bytes, context: RequestContext
+) -> Answer:
+    request = produce_codec.parse_request(header.api_version, frame, header.body)
+    answer = produce.handle(node, request, context)
+    if answer is None:
+        return None
+    if isinstance(answer, Pending):
+        return answer.map(lambda body: [head, body])
+    return [head, answer]
+
+
+def _fetch(
+    node: Node, frame: memoryview, header: RequestHeader, head: bytes, context: RequestContext
+) -> Answer:
+    request = fetch_codec.parse_request(header.api_version, frame, header.body)
+    answer = fetch.handle(node, request, context)
+    if isinstance(answer, Pending):
+        return answer.map(lambda body: [head, *body])
+    return [head, *answer]
+
+
+def _wrong_version(header: RequestHeader) -> list[Chunk]:
+    if header.api_key != API_VERSIONS:
+        raise WireError(f"{APIS[header.api_key].name} v{header.api_version} is not served")
+    encode = encoder(response_class(API_VERSIONS), 0)
+    head = response_header(API_VERSIONS, 0, header.correlation_id)
+    return [head, encode(_api_versions.unsupported())]

@@ -1,0 +1,146 @@
+"""Structured log lines: coloured on a terminal, plain into a file, JSON for a machine.
+
+Loggers cost nothing until they are used: `get` hands out a proxy, and structlog is imported by
+`configure` or by the first line, which configures the defaults where nobody did. Importing it
+takes 50 ms, of which 35 are `rich`, which it would only use to paint tracebacks; we write plain
+ones, so it is imported without and takes 15.
+
+No line is written for a request, so nothing here is tuned for speed beyond structlog's cache.
+"""
+
+import logging
+import sys
+from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
+
+from barnabas.model.errors import ConfigError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+LEVELS = ("debug", "info", "warning", "error", "critical")
+
+Processor = Callable[[Any, str, MutableMapping[str, Any]], Any]
+
+
+class Logger(Protocol):
+    """What a part of the broker writes to: an event in words, and values by name."""
+
+    def debug(self, event: str, **values: object) -> object:
+        """Say what only somebody who searches for a fault wants to know."""
+
+    def info(self, event: str, **values: object) -> object:
+        """Say what an operator would want to read the day after."""
+
+    def warning(self, event: str, **values: object) -> object:
+        """Say what will need attention if it goes on."""
+
+    def error(self, event: str, **values: object) -> object:
+        """Say what failed."""
+
+    def exception(self, event: str, **values: object) -> object:
+        """Say what failed, with the traceback of the exception at hand."""
+
+
+class _LazyLogger:
+    """A logger by name that asks structlog for itself when it is first written to."""
+
+    __slots__ = ("_bound", "_name")
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._bound: Any = None
+
+    def __getattr__(self, method: str) -> Any:  # noqa: ANN401 - whatever structlog has
+        if method.startswith("__"):
+            raise AttributeError(method)
+        if self._bound is None:
+            if not _configured:
+                configure()
+            self._bound = _structlog().get_logger().bind(logger=self._name)
+        return getattr(self._bound, method)
+
+    def forget(self) -> None:
+        """Write from now on as it is configured from now on."""
+        self._bound = None
+
+
+class _Forward(logging.Handler):
+    """Brings what libraries write (asyncio: an exception nobody awaited) into the same form."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record of the standard library's as a line of ours."""
+        level = record.levelname.lower()
+        write = getattr(get(record.name), level if level in LEVELS else "warning")
+        write(record.getMessage(), **({"exc_info": record.exc_info} if record.exc_info else {}))
+
+
+_loggers: dict[str, _LazyLogger] = {}
+_forward = _Forward(logging.WARNING)
+_configured = False
+
+
+def get(name: str) -> Logger:
+    """Return the logger of a part of the broker, the same one for the same name."""
+    return _loggers.setdefault(name, _LazyLogger(name))
+
+
+def configure(*, json: bool = False, level: str = "info", stream: TextIO | None = None) -> None:
+    """Say once how lines look and where they go; `stream` is stderr where none is given."""
+    global _configured  # noqa: PLW0603 - a process logs in one way
+    if level.lower() not in LEVELS:
+        raise ConfigError(f"There is no log level {level!r}; write one of {', '.join(LEVELS)}.")
+    structlog = _structlog()
+    target = stream or sys.stderr
+    number = logging.getLevelNamesMapping()[level.upper()]
+    structlog.configure(
+        processors=[*_common(structlog), *_rendering(structlog, target, json=json)],
+        wrapper_class=structlog.make_filtering_bound_logger(number),
+        logger_factory=structlog.WriteLoggerFactory(target),
+        cache_logger_on_first_use=True,
+    )
+    for logger in _loggers.values():
+        logger.forget()
+    logging.getLogger().addHandler(_forward)
+    _configured = True
+
+
+def _common(structlog: "ModuleType") -> list[Processor]:
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+
+
+def _rendering(structlog: "ModuleType", target: TextIO, *, json: bool) -> list[Processor]:
+    if json:
+        return [
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(default=str),
+        ]
+    return [
+        structlog.dev.ConsoleRenderer(
+            colors=target.isatty(), exception_formatter=structlog.dev.plain_traceback
+        )
+    ]
+
+
+def _structlog() -> "ModuleType":
+    with _without_rich():
+        import structlog  # noqa: PLC0415 - see the theory above
+    return structlog
+
+
+@contextmanager
+def _without_rich() -> Iterator[None]:
+    """Make `import rich` fail for now, unless somebody has imported it anyway."""
+    hidden = "rich" not in sys.modules and "structlog" not in sys.modules
+    if hidden:
+        sys.modules["rich"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        if hidden:
+            del sys.modules["rich"]

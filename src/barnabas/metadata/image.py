@@ -1,0 +1,137 @@
+"""What the cluster looks like: the sum of all metadata records so far.
+
+Only `replay` changes the image, and it takes whole records, so no reader ever sees half of one.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from barnabas.metadata.records import (
+    BrokerStarted,
+    ClusterFormed,
+    ConfigChanged,
+    MetadataRecord,
+    PartitionsAdded,
+    ProducerIdsReserved,
+    TopicCreated,
+    TopicDeleted,
+)
+from barnabas.model.ids import TopicId
+
+TOPIC = "topic"
+BROKER = "broker"
+ALL_BROKERS = ""
+"""The name under which configs of every broker stand."""
+
+
+@dataclass(slots=True)
+class PartitionImage:
+    """Who holds a partition, and who leads it."""
+
+    replicas: list[int]
+    leader: int
+    leader_epoch: int = 0
+
+    @property
+    def isr(self) -> list[int]:
+        """The replicas in sync: all, until there is replication."""
+        return self.replicas
+
+
+@dataclass(slots=True)
+class TopicImage:
+    """One topic."""
+
+    name: str
+    topic_id: TopicId
+    partitions: list[PartitionImage]
+    config: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether the topic is the broker's own."""
+        return self.name in {"__consumer_offsets", "__transaction_state"}
+
+
+class Image:
+    """Topics, configs and ids."""
+
+    def __init__(self) -> None:
+        self.cluster_id = ""
+        self.topics: dict[str, TopicImage] = {}
+        self.names: dict[TopicId, str] = {}
+        self.broker_configs: dict[str, dict[str, str]] = {}
+        self.next_producer_id = 0
+
+    def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
+        """Return the topic with an id."""
+        name = self.names.get(TopicId(topic_id))
+        return None if name is None else self.topics[name]
+
+    def replay(self, record: MetadataRecord) -> None:
+        """Take in one committed record."""
+        match record:
+            case ClusterFormed():
+                self.cluster_id = record.cluster_id
+            case BrokerStarted():
+                self._start_broker(record.node_id)
+            case TopicCreated():
+                self._create(record)
+            case PartitionsAdded():
+                topic = self._topic(record.topic_id)
+                topic.partitions += [PartitionImage(r, r[0]) for r in record.replicas]
+            case TopicDeleted():
+                topic = self._topic(record.topic_id)
+                del self.topics[topic.name]
+                del self.names[topic.topic_id]
+            case ConfigChanged():
+                self._configure(record)
+            case ProducerIdsReserved():
+                self.next_producer_id = record.next_producer_id
+
+    def snapshot(self) -> Iterator[MetadataRecord]:
+        """Return the fewest records that make this image again."""
+        yield ClusterFormed(cluster_id=self.cluster_id)
+        yield ProducerIdsReserved(next_producer_id=self.next_producer_id)
+        for topic in self.topics.values():
+            yield TopicCreated(
+                name=topic.name,
+                topic_id=topic.topic_id.hex(),
+                replicas=[partition.replicas for partition in topic.partitions],
+                config=topic.config,
+                leader_epochs=[partition.leader_epoch for partition in topic.partitions],
+            )
+        for name, configs in self.broker_configs.items():
+            yield ConfigChanged(kind=BROKER, name=name, changes=dict(configs))
+
+    def _topic(self, topic_id: str) -> TopicImage:
+        return self.topics[self.names[TopicId(bytes.fromhex(topic_id))]]
+
+    def _create(self, record: TopicCreated) -> None:
+        topic_id = TopicId(bytes.fromhex(record.topic_id))
+        epochs = record.leader_epochs or [0] * len(record.replicas)
+        partitions = [
+            PartitionImage(replicas, replicas[0], epoch)
+            for replicas, epoch in zip(record.replicas, epochs, strict=True)
+        ]
+        self.topics[record.name] = TopicImage(
+            record.name, topic_id, partitions, dict(record.config)
+        )
+        self.names[topic_id] = record.name
+
+    def _start_broker(self, node_id: int) -> None:
+        for topic in self.topics.values():
+            for partition in topic.partitions:
+                if partition.leader == node_id:
+                    partition.leader_epoch += 1
+
+    def _configure(self, record: ConfigChanged) -> None:
+        if record.kind == TOPIC:
+            target = self.topics[record.name].config
+        else:
+            target = self.broker_configs.setdefault(record.name, {})
+        for name, value in record.changes.items():
+            if value is None:
+                target.pop(name, None)
+            else:
+                target[name] = value

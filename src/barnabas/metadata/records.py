@@ -1,0 +1,107 @@
+"""The facts of which the cluster's metadata is made.
+
+A change to topics or configs is a list of these records. They are appended to the metadata log,
+synced, and only then replayed into the image: what is not in the log did not happen. On disk a
+record is JSON, whose key names its kind: metadata is small and people read it.
+"""
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from barnabas.model.errors import StorageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFormed:
+    """The cluster got its name."""
+
+    cluster_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerStarted:
+    """A broker came up: every partition it leads enters a new leader epoch."""
+
+    node_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicCreated:
+    """A topic exists from here on."""
+
+    name: str
+    topic_id: str
+    replicas: list[list[int]]
+    config: dict[str, str] = field(default_factory=dict)
+    leader_epochs: list[int] = field(default_factory=list)
+    """Of each partition; zeros where it is empty. Only snapshots fill it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionsAdded:
+    """A topic grew; the replicas are those of the new partitions alone."""
+
+    topic_id: str
+    replicas: list[list[int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicDeleted:
+    """A topic is no more."""
+
+    topic_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigChanged:
+    """Configs of a topic or a broker were set, or, where None, fell back to their default."""
+
+    kind: str
+    name: str
+    changes: dict[str, str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerIdsReserved:
+    """Producer ids below this one may be in use."""
+
+    next_producer_id: int
+
+
+MetadataRecord = (
+    ClusterFormed
+    | BrokerStarted
+    | TopicCreated
+    | PartitionsAdded
+    | TopicDeleted
+    | ConfigChanged
+    | ProducerIdsReserved
+)
+
+KINDS: dict[str, type[MetadataRecord]] = {
+    kind.__name__: kind
+    for kind in (
+        ClusterFormed,
+        BrokerStarted,
+        TopicCreated,
+        PartitionsAdded,
+        TopicDeleted,
+        ConfigChanged,
+        ProducerIdsReserved,
+    )
+}
+
+
+def encode(record: MetadataRecord) -> tuple[bytes, bytes]:
+    """Return the key and value under which a record is stored."""
+    return type(record).__name__.encode(), json.dumps(asdict(record)).encode()
+
+
+def decode(key: bytes | None, value: bytes | None) -> MetadataRecord:
+    """Read a stored record; one that is not known stops the start rather than being lost."""
+    kind = KINDS.get((key or b"").decode(errors="replace"))
+    if kind is None or value is None:
+        raise StorageError(f"the metadata log holds {key!r}, which this version does not know")
+    content: dict[str, Any] = json.loads(value)
+    return kind(**content)

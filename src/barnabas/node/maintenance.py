@@ -1,0 +1,127 @@
+"""What a broker does unasked: sync, retain, compact, forget.
+
+Each chore looks at every partition, decides in memory, and leaves the slow half to the edge as
+an effect. A chore arms its own next turn.
+"""
+
+from collections.abc import Callable
+
+from barnabas.node.effects import Clean, Notice, Remove
+from barnabas.node.node import Node
+from barnabas.node.partition import Partition
+from barnabas.storage import compaction, retention
+
+FLUSH_TICK_MS = 100
+
+
+class Maintenance:
+    """The chores of one node."""
+
+    def __init__(self, node: Node, wall_clock_ms: Callable[[], int]) -> None:
+        self._node = node
+        self._now_ms = wall_clock_ms
+        self._cleaning: Partition | None = None
+        self._flushed_ms: dict[Partition, int] = {}
+
+    def start(self) -> None:
+        """Arm every chore."""
+        storage = self._node.settings.storage
+        self._every(FLUSH_TICK_MS, self.flush)
+        self._every(storage.retention_check_interval_ms, self.retain)
+        self._every(storage.compaction_check_interval_ms, self.compact)
+
+    def flush(self) -> None:
+        """Sync partitions under `flush=interval` whose time has come."""
+        now_ms = self._node.timers.now_ms
+        for partition in self._node.partitions.values():
+            log = partition.log
+            if log.flushed_offset >= log.end_offset:
+                self._flushed_ms.pop(partition, None)
+                continue
+            first_ms = self._flushed_ms.setdefault(partition, now_ms)
+            waiting = log.end_offset - log.flushed_offset
+            due = now_ms - first_ms >= partition.config.flush_ms
+            if due or waiting >= partition.config.flush_messages:
+                del self._flushed_ms[partition]
+                partition.flush()
+
+    def retain(self) -> None:
+        """Drop segments that have been kept long enough, and producers not heard of."""
+        now_ms = self._now_ms()
+        expiry_ms = now_ms - self._node.settings.storage.producer_id_expiration_ms
+        for partition in list(self._node.partitions.values()):
+            partition.log.producers.expire(expiry_ms)
+            self._retain(partition, now_ms)
+
+    def compact(self) -> None:
+        """Start cleaning the dirtiest log, one at a time."""
+        if self._cleaning is not None:
+            return
+        for partition in self._node.partitions.values():
+            if partition.config.compacts and self._clean(partition):
+                return
+
+    def _retain(self, partition: Partition, now_ms: int) -> None:
+        log, config = partition.log, partition.config
+        keeps_time = config.retention_ms if config.deletes else retention.UNLIMITED
+        keeps_size = config.retention_bytes if config.deletes else retention.UNLIMITED
+        if retention.active_overdue(
+            log, segment_ms=config.segment_ms, now_ms=now_ms
+        ) or retention.active_expired(log, retention_ms=keeps_time, now_ms=now_ms):
+            log.roll()
+        count = retention.expired(
+            log,
+            retention_ms=keeps_time,
+            retention_bytes=keeps_size,
+            now_ms=now_ms,
+            upto=partition.high_watermark,
+        )
+        if count:
+            paths = log.drop_segments(count)
+            self._remove(paths, config.file_delete_delay_ms)
+            facts = {"partition": str(partition.name), "segments": count}
+            self._node.outbox.append(Notice("info", "dropped old segments", facts))
+
+    def _clean(self, partition: Partition) -> bool:
+        config, now_ms = partition.config, self._now_ms()
+        urgency = compaction.Urgency(
+            config.min_cleanable_dirty_ratio,
+            config.min_compaction_lag_ms,
+            config.max_compaction_lag_ms,
+        )
+        work = compaction.plan(
+            partition.log,
+            urgency,
+            delete_retention_ms=config.delete_retention_ms,
+            now_ms=now_ms,
+            upto=partition.last_stable_offset,
+        )
+        if work is None:
+            return False
+        self._cleaning = partition
+        self._node.outbox.append(Clean(work, lambda done: self._cleaned(partition, done)))
+        return True
+
+    def _cleaned(self, partition: Partition, done: compaction.Cleaned | None) -> None:
+        self._cleaning = None
+        if done is None or self._node.partitions.get(partition.name) is not partition:
+            return
+        self._remove(compaction.apply(partition.log, done), partition.config.file_delete_delay_ms)
+        facts = {
+            "partition": str(partition.name),
+            "records_before": done.records_before,
+            "records_after": done.records_after,
+        }
+        self._node.outbox.append(Notice("info", "compacted a log", facts))
+        self.compact()
+
+    def _remove(self, paths: list[str], delay_ms: int) -> None:
+        if paths:
+            self._node.outbox.append(Remove(tuple(paths), delay_ms))
+
+    def _every(self, interval_ms: int, chore: Callable[[], None]) -> None:
+        def turn() -> None:
+            chore()
+            self._node.timers.after(interval_ms, turn)
+
+        self._node.timers.after(interval_ms, turn)

@@ -1,0 +1,230 @@
+"""A broker without its sockets, files, threads and clock: what handlers talk to.
+
+The node owns the metadata journal, the partitions, fetch sessions and timers. Everything it wants
+done in the world goes into `outbox`; everything that happens in the world comes in as a call.
+"""
+
+from collections.abc import Sequence
+from random import Random
+
+from barnabas.controller import topics as topic_decisions
+from barnabas.controller.configs import altered_defaults
+from barnabas.metadata import topic_config
+from barnabas.metadata.image import Image, TopicImage
+from barnabas.metadata.records import (
+    BrokerStarted,
+    ClusterFormed,
+    MetadataRecord,
+    ProducerIdsReserved,
+)
+from barnabas.metadata.topic_config import TopicConfig
+from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.ids import NodeId, TopicId, TopicPartition
+from barnabas.model.ports import Disk
+from barnabas.model.settings import Settings
+from barnabas.node.effects import Effect, Notice, Remove
+from barnabas.node.fetch_sessions import FetchSessions
+from barnabas.node.journal import Journal
+from barnabas.node.partition import Partition, log_settings
+from barnabas.node.pending import Pending
+from barnabas.node.quotas import Quota
+from barnabas.node.timers import Timers
+from barnabas.storage.checkpoints import Checkpoints
+from barnabas.storage.recovery import open_log
+
+PRODUCER_ID_BLOCK = 1000
+TOPICS_FOLDER = "topics"
+
+
+class Node:
+    """One broker's state, and the questions that can be asked of it."""
+
+    def __init__(self, settings: Settings, disk: Disk, rng: Random) -> None:
+        self.settings = settings
+        self.disk = disk
+        self.rng = rng
+        self.node_id: NodeId = settings.broker.node_id
+        self.outbox: list[Effect] = []
+        self.timers = Timers()
+        self.journal = Journal(disk, settings.broker.data_dir, self.outbox)
+        self.partitions: dict[TopicPartition, Partition] = {}
+        self.by_topic_id: dict[TopicId, dict[int, Partition]] = {}
+        self.sessions = FetchSessions(settings.performance.fetch_session_slots, rng)
+        self.produce_quota = Quota(settings.performance.producer_quota_bytes_per_second)
+        self.fetch_quota = Quota(settings.performance.consumer_quota_bytes_per_second)
+        self.checkpoints = Checkpoints(disk, settings.broker.data_dir)
+        self.advertised = (settings.broker.host, settings.broker.port)
+        self._static_defaults = topic_config.defaults_from(settings)
+        self._producer_ids = iter(range(0))
+
+    @property
+    def image(self) -> Image:
+        """The cluster's metadata."""
+        return self.journal.image
+
+    @property
+    def nodes(self) -> Sequence[NodeId]:
+        """The brokers there are."""
+        return (self.node_id,)
+
+    @property
+    def topic_defaults(self) -> dict[str, str]:
+        """What topics inherit: the settings, and what was altered since."""
+        return {**self._static_defaults, **altered_defaults(self.image, self.node_id)}
+
+    def start(self, now_ms: int) -> None:
+        """Load everything from disk and become ready to serve."""
+        clean = self.checkpoints.take_clean_marker()
+        recovered = self.journal.open()
+        self._report("metadata", recovered.truncated_bytes, recovered.problems)
+        changes: list[MetadataRecord] = []
+        if not self.image.cluster_id:
+            named = self.settings.cluster.cluster_id or self._new_cluster_id()
+            changes.append(ClusterFormed(cluster_id=named))
+        self.journal.commit_now([*changes, BrokerStarted(node_id=self.node_id)], now_ms)
+        recovery_points = self.checkpoints.recovery_points()
+        for topic in self.image.topics.values():
+            self._open_topic(topic, clean=clean, recovery_points=recovery_points)
+        self._remove_strangers()
+
+    def stop(self) -> None:
+        """Close every log after the driver has synced them all, and leave the clean marker."""
+        for partition in self.partitions.values():
+            partition.log.close()
+        self.journal.close()
+        self.checkpoints.write_recovery_points(self.recovery_points())
+        self.checkpoints.write_clean_marker()
+
+    def recovery_points(self) -> dict[TopicPartition, int]:
+        """Up to where each log is safe on disk."""
+        return {name: p.log.flushed_offset for name, p in self.partitions.items()}
+
+    def commit(self, changes: Sequence[MetadataRecord], now_ms: int) -> Pending[bool]:
+        """Write metadata; what it changes takes effect before the answer."""
+        pending: Pending[bool] = Pending()
+
+        def committed() -> None:
+            self._reconcile()
+            pending.complete(result=True)
+
+        self.journal.propose(changes, now_ms, committed)
+        return pending
+
+    def commit_now(self, changes: Sequence[MetadataRecord], now_ms: int) -> None:
+        """Write metadata before anybody is served."""
+        self.journal.commit_now(changes, now_ms)
+        self._reconcile()
+
+    def find(self, key: str | bytes, partition: int) -> Partition:
+        """Return a partition by its topic's name or id, or raise what its absence means."""
+        if isinstance(key, str):
+            found = self.partitions.get(TopicPartition(key, partition))
+            if found is None:
+                raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return found
+        by_index = self.by_topic_id.get(TopicId(key))
+        if by_index is None:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
+        if partition not in by_index:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return by_index[partition]
+
+    def next_producer_id(self, now_ms: int) -> Pending[int]:
+        """Give out an id that no producer ever had."""
+        pending: Pending[int] = Pending()
+        fresh = next(self._producer_ids, None)
+        if fresh is not None:
+            pending.complete(fresh)
+            return pending
+        first = self.image.next_producer_id
+        block = ProducerIdsReserved(next_producer_id=first + PRODUCER_ID_BLOCK)
+        self._producer_ids = iter(range(first + 1, first + PRODUCER_ID_BLOCK))
+        self.commit([block], now_ms).when_done(lambda _: pending.complete(first))
+        return pending
+
+    def auto_create(self, name: str, now_ms: int) -> Pending[bool]:
+        """Make a topic that somebody asked for by name, with the broker's defaults."""
+        replicas = topic_decisions.place(
+            self.settings.broker.default_partitions,
+            min(self.settings.replication.default_replication_factor, len(self.nodes)),
+            self.nodes,
+        )
+        record = topic_decisions.create_topic(
+            self.image, name, replicas, {}, self.topic_defaults, self.rng
+        )
+        return self.commit([record], now_ms)
+
+    def config_of(self, topic: TopicImage) -> TopicConfig:
+        """Return what a topic is configured with now."""
+        return topic_config.resolve(topic.config, self.topic_defaults)
+
+    def topic_folder(self, name: str) -> str:
+        """Return where a topic's partitions lie."""
+        return f"{self.settings.broker.data_dir}/{TOPICS_FOLDER}/{name}"
+
+    def _reconcile(self) -> None:
+        """Make partitions agree with the image: open, drop, configure."""
+        for topic in self.image.topics.values():
+            opened = self.by_topic_id.get(topic.topic_id, {})
+            if len(opened) < len(topic.partitions):
+                self._open_topic(topic, clean=False, recovery_points={})
+            config = self.config_of(topic)
+            for partition in opened.values():
+                if partition.config != config:
+                    partition.configure(config)
+        for topic_id in [t for t in self.by_topic_id if t not in self.image.names]:
+            self._drop_topic(topic_id)
+
+    def _open_topic(
+        self, topic: TopicImage, *, clean: bool, recovery_points: dict[TopicPartition, int]
+    ) -> None:
+        config = self.config_of(topic)
+        opened = self.by_topic_id.setdefault(topic.topic_id, {})
+        for number, placed in enumerate(topic.partitions):
+            if number in opened:
+                continue
+            name = TopicPartition(topic.name, number)
+            recovered = open_log(
+                self.disk,
+                f"{self.topic_folder(topic.name)}/{number}",
+                log_settings(config),
+                clean=clean,
+                recovery_point=recovery_points.get(name, 0),
+            )
+            self._report(str(name), recovered.truncated_bytes, recovered.problems)
+            partition = Partition(
+                name, topic.topic_id, recovered.log, config, placed.leader_epoch, self.outbox
+            )
+            self.partitions[name] = opened[number] = partition
+
+    def _drop_topic(self, topic_id: TopicId) -> None:
+        dropped = self.by_topic_id.pop(topic_id)
+        for partition in dropped.values():
+            del self.partitions[partition.name]
+            partition.retire()
+        name = next(iter(dropped.values())).name.topic
+        retired = f"{self.topic_folder(name)}.{topic_id.hex()}.deleted"
+        self.disk.rename(self.topic_folder(name), retired)
+        self.outbox.append(Remove((retired,), delay_ms=0))
+
+    def _remove_strangers(self) -> None:
+        """Set aside folders that no topic owns: a deletion that a crash cut short."""
+        base = f"{self.settings.broker.data_dir}/{TOPICS_FOLDER}"
+        for name in self.disk.list(base):
+            if name.endswith(".deleted"):
+                self.outbox.append(Remove((f"{base}/{name}",), delay_ms=0))
+            elif name not in self.image.topics:
+                facts = {"folder": f"{base}/{name}"}
+                self.outbox.append(Notice("warning", "a folder belongs to no topic", facts))
+
+    def _report(self, what: str, truncated: int, problems: Sequence[str]) -> None:
+        if truncated:
+            facts = {"log": what, "bytes": truncated}
+            self.outbox.append(Notice("warning", "cut an unfinished tail", facts))
+        for problem in problems:
+            facts = {"log": what, "problem": problem}
+            self.outbox.append(Notice("error", "repaired a log", facts))
+
+    def _new_cluster_id(self) -> str:
+        alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+        return "".join(self.rng.choice(alphabet) for _ in range(22))

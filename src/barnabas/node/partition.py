@@ -1,0 +1,211 @@
+"""One partition as its leader sees it: what may be appended, and what may be read.
+
+Records are appended to the log at once and can be read once they are below the high watermark.
+Under `flush=ack` that follows the disk: a record that a power cut could take back is neither
+acknowledged to acks=all nor shown to a consumer. Under `flush=interval` it follows the log's end.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from barnabas.metadata.topic_config import TopicConfig
+from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
+from barnabas.model.ids import TopicId, TopicPartition
+from barnabas.model.ports import FileSlice
+from barnabas.node.effects import Effect, Flush, Notice
+from barnabas.node.validation import checked
+from barnabas.protocol.records import BatchHeader, parse_header, stamp_append_time
+from barnabas.storage.log import FlushTask, Log, LogSettings
+
+
+class Watcher(Protocol):
+    """Whoever wants to know that there is more to read."""
+
+    def on_progress(self) -> None:
+        """Hear that the high watermark moved."""
+
+
+class Appended(NamedTuple):
+    """Where a batch is, and the high watermark that makes it safe."""
+
+    base_offset: int
+    append_time_ms: int
+    required_offset: int
+
+
+class Partition:
+    """The leader's side of one partition."""
+
+    __slots__ = (
+        "_flushing",
+        "_outbox",
+        "_storage_failed",
+        "_waiting",
+        "config",
+        "high_watermark",
+        "leader_epoch",
+        "log",
+        "name",
+        "topic_id",
+        "watchers",
+    )
+
+    def __init__(
+        self,
+        name: TopicPartition,
+        topic_id: TopicId,
+        log: Log,
+        config: TopicConfig,
+        leader_epoch: int,
+        outbox: list[Effect],
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.log = log
+        self.config = config
+        self.leader_epoch = leader_epoch
+        self.high_watermark = log.end_offset
+        log.epochs.assign(leader_epoch, log.end_offset)
+        self.watchers: dict[Watcher, None] = {}
+        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
+        self._flushing = False
+        self._storage_failed = False
+        self._outbox = outbox
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Up to where read_committed may read: all, until there are transactions."""
+        return self.high_watermark
+
+    def configure(self, config: TopicConfig) -> None:
+        """Take on another configuration from the next append on."""
+        self.config = config
+        self.log.settings = log_settings(config)
+        self._maybe_flush()
+        self._advance()
+
+    def append(self, records: memoryview, now_ms: int) -> Appended:
+        """Write a producer's batch; raise the `ApiError` with which it is refused."""
+        header = parse_header_or_refuse(records)
+        batch = checked(records, header, self.config, now_ms)
+        if batch is not records:
+            records, header = batch, parse_header(batch)
+        if header.producer_id >= 0:
+            sent = self.log.producers.check(header)
+            if sent is not None:
+                return Appended(sent.first_offset, -1, sent.last_offset + 1)
+        append_time_ms = -1
+        if self.config.stamps_on_append:
+            stamp_append_time(records, now_ms)
+            append_time_ms = now_ms
+            header = header._replace(max_timestamp=now_ms)
+        base_offset = self._write(records, header)
+        if self.config.flush_on_ack:
+            self._maybe_flush()
+        else:
+            self._advance()
+        return Appended(base_offset, append_time_ms, self.log.end_offset)
+
+    def when_safe(self, offset: int, action: Callable[[], None]) -> None:
+        """Call the action once everything below the offset may be acknowledged."""
+        if self.high_watermark >= offset:
+            action()
+        else:
+            self._waiting.append((offset, action))
+
+    def read(
+        self, offset: int, limit_bytes: int, *, committed_only: bool, at_least_one: bool
+    ) -> FileSlice | None:
+        """Return what a consumer may see from an offset on."""
+        upper = self.last_stable_offset if committed_only else self.high_watermark
+        if offset > self.high_watermark and offset <= self.log.end_offset:
+            return None  # appended, but not yet for anybody to see
+        try:
+            return self.log.read(offset, limit_bytes, upper, at_least_one=at_least_one)
+        except CorruptBatchError as error:
+            facts = {"partition": str(self.name), "offset": offset, "problem": str(error)}
+            self._outbox.append(Notice("error", "stored records are damaged", facts))
+            raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+
+    def check_leader_epoch(self, epoch: int) -> None:
+        """Refuse a client that knows an older or a newer leader than this one."""
+        if epoch < 0 or epoch == self.leader_epoch:
+            return
+        if epoch < self.leader_epoch:
+            raise ApiError(ErrorCode.FENCED_LEADER_EPOCH)
+        raise ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+
+    def delete_before(self, offset: int) -> None:
+        """Make records below an offset unreadable."""
+        self.log.advance_start(offset)
+        self.log.epochs.truncate_start(offset)
+
+    def retire(self) -> None:
+        """Stop serving for good: the topic is deleted. Whoever waits is told on timeout."""
+        self.watchers.clear()
+        self._waiting.clear()
+        self._flushing = True  # no more syncs: the files are going away
+
+    def flush(self) -> None:
+        """Sync what is not synced yet, whatever the policy."""
+        if self._flushing:
+            return
+        task = self.log.begin_flush()
+        if task is not None:
+            self._flushing = True
+            self._outbox.append(Flush(task, lambda: self._flushed(task)))
+
+    def _maybe_flush(self) -> None:
+        if self.config.flush_on_ack and self.log.flushed_offset < self.log.end_offset:
+            self.flush()
+
+    def _flushed(self, task: FlushTask) -> None:
+        self._flushing = False
+        self.log.finish_flush(task)
+        self._maybe_flush()
+        self._advance()
+
+    def _write(self, records: memoryview, header: BatchHeader) -> int:
+        try:
+            base_offset = self.log.append(records, header, self.leader_epoch)
+        except OSError as error:
+            if not self._storage_failed:
+                self._storage_failed = True
+                facts = {"partition": str(self.name), "problem": str(error)}
+                self._outbox.append(Notice("error", "the disk refused an append", facts))
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk refused: {error}") from error
+        if self._storage_failed:
+            self._storage_failed = False
+            facts = {"partition": str(self.name)}
+            self._outbox.append(Notice("info", "the disk takes appends again", facts))
+        return base_offset
+
+    def _advance(self) -> None:
+        """Move the high watermark, answer producers, wake consumers."""
+        log = self.log
+        safe = log.flushed_offset if self.config.flush_on_ack else log.end_offset
+        if safe <= self.high_watermark:
+            return
+        self.high_watermark = safe
+        waiting = self._waiting
+        while waiting and waiting[0][0] <= safe:
+            waiting.popleft()[1]()
+        for watcher in list(self.watchers):
+            watcher.on_progress()
+
+
+def parse_header_or_refuse(records: memoryview) -> BatchHeader:
+    """Read the header of what a producer sent, if it can have one."""
+    if len(records) < 61:
+        raise ApiError(ErrorCode.INVALID_RECORD, "the records are shorter than a batch header")
+    return parse_header(records)
+
+
+def log_settings(config: TopicConfig) -> LogSettings:
+    """Return the part of a topic's configuration that shapes its logs."""
+    return LogSettings(
+        segment_bytes=config.segment_bytes,
+        segment_ms=config.segment_ms,
+        index_interval_bytes=config.index_interval_bytes,
+    )

@@ -1,0 +1,94 @@
+"""What a producer's batch must be like before it may enter a log.
+
+All of it is a look at the header and one checksum. Only two topics cost more: a compacted one,
+where every record needs a key, and one whose `compression.type` is not the producer's.
+"""
+
+from barnabas.metadata.topic_config import TopicConfig
+from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
+from barnabas.protocol.compression import Codec
+from barnabas.protocol.records import (
+    CODEC_MASK,
+    CONTROL,
+    CRC_FROM,
+    MAGIC,
+    BatchHeader,
+    checksum,
+    recompress,
+    records,
+)
+
+PRODUCER_CODEC = "producer"
+UNCOMPRESSED = "uncompressed"
+
+
+def checked(batch: memoryview, header: BatchHeader, config: TopicConfig, now_ms: int) -> memoryview:
+    """Return the batch to append, which is nearly always the one given; raise `ApiError` else."""
+    _check_shape(batch, header, config)
+    too_late = header.max_timestamp > now_ms + config.message_timestamp_after_max_ms
+    if too_late or header.base_timestamp < now_ms - config.message_timestamp_before_max_ms:
+        _check_timestamp(header, config, now_ms)
+    if config.compacts:
+        _check_keys(batch, header)
+    if config.compression_type != PRODUCER_CODEC:
+        wanted = _codec(config.compression_type)
+        if wanted != header.codec:
+            return memoryview(recompress(batch, header, wanted))
+    return batch
+
+
+def _check_shape(batch: memoryview, header: BatchHeader, config: TopicConfig) -> None:
+    size = len(batch)
+    if header.magic != MAGIC:
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+            f"only record batches of version 2 are taken, not {header.magic}",
+        )
+    if header.size != size:
+        raise ApiError(
+            ErrorCode.INVALID_RECORD, "a partition takes exactly one whole batch a request"
+        )
+    if size > config.max_message_bytes:
+        raise ApiError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"a batch of {size} bytes is over max.message.bytes={config.max_message_bytes}",
+        )
+    if checksum(batch) != header.crc:
+        raise ApiError(
+            ErrorCode.CORRUPT_MESSAGE, f"bytes {CRC_FROM} to {size} do not match their checksum"
+        )
+    if header.record_count != header.last_offset_delta + 1 or header.record_count <= 0:
+        raise ApiError(
+            ErrorCode.INVALID_RECORD,
+            f"{header.record_count} records do not reach offset +{header.last_offset_delta}",
+        )
+    if header.attributes & CONTROL:
+        raise ApiError(ErrorCode.INVALID_RECORD, "clients do not write control batches")
+    if header.attributes & CODEC_MASK > Codec.ZSTD:
+        raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"codec {header.codec} is not known")
+    if header.producer_id >= 0 and header.base_sequence < 0:
+        raise ApiError(ErrorCode.INVALID_RECORD, "a batch with a producer id needs a sequence")
+
+
+def _check_timestamp(header: BatchHeader, config: TopicConfig, now_ms: int) -> None:
+    if config.stamps_on_append:
+        return
+    raise ApiError(
+        ErrorCode.INVALID_TIMESTAMP,
+        f"timestamps {header.base_timestamp} to {header.max_timestamp} are too far from "
+        f"{now_ms}: up to {config.message_timestamp_before_max_ms} ms before and "
+        f"{config.message_timestamp_after_max_ms} ms after are taken",
+    )
+
+
+def _check_keys(batch: memoryview, header: BatchHeader) -> None:
+    try:
+        keyless = any(record.key is None for record in records(batch, header))
+    except CorruptBatchError as error:
+        raise ApiError(ErrorCode.INVALID_RECORD, str(error)) from error
+    if keyless:
+        raise ApiError(ErrorCode.INVALID_RECORD, "every record of a compacted topic needs a key")
+
+
+def _codec(name: str) -> Codec:
+    return Codec.NONE if name == UNCOMPRESSED else Codec[name.upper()]

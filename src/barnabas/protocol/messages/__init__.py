@@ -1,0 +1,1 @@
+"""Every Kafka message; written by tools/generate_messages.py, never by hand."""

@@ -1,0 +1,147 @@
+"""DescribeAclsRequest and DescribeAclsResponse."""
+
+# Written by tools/generate_messages.py; edit that instead.
+
+from __future__ import annotations
+
+from barnabas.protocol.message import FRESH, Message
+
+
+class DescribeAclsRequest(Message):
+    """Describe acls request, versions 1-3, flexible from 2."""
+
+    __slots__ = (
+        "resource_type_filter",
+        "resource_name_filter",
+        "pattern_type_filter",
+        "principal_filter",
+        "host_filter",
+        "operation",
+        "permission_type",
+    )
+    VERSIONS = (1, 3)
+    FLEXIBLE_FROM = 2
+    FIELDS = (
+        "resource_type_filter int8 0+",
+        "resource_name_filter string 0+ nullable=0+",
+        "pattern_type_filter int8 1+ default=3",
+        "principal_filter string 0+ nullable=0+",
+        "host_filter string 0+ nullable=0+",
+        "operation int8 0+",
+        "permission_type int8 0+",
+    )
+
+    def __init__(
+        self,
+        *,
+        resource_type_filter: int = 0,
+        resource_name_filter: str | None = "",
+        pattern_type_filter: int = 3,
+        principal_filter: str | None = "",
+        host_filter: str | None = "",
+        operation: int = 0,
+        permission_type: int = 0,
+    ) -> None:
+        self.resource_type_filter = resource_type_filter
+        self.resource_name_filter = resource_name_filter
+        self.pattern_type_filter = pattern_type_filter
+        self.principal_filter = principal_filter
+        self.host_filter = host_filter
+        self.operation = operation
+        self.permission_type = permission_type
+
+
+class AclDescription(Message):
+    """Part of DescribeAclsResponse."""
+
+    __slots__ = (
+        "principal",
+        "host",
+        "operation",
+        "permission_type",
+    )
+    VERSIONS = (1, 3)
+    FLEXIBLE_FROM = 2
+    FIELDS = (
+        "principal string 0+",
+        "host string 0+",
+        "operation int8 0+",
+        "permission_type int8 0+",
+    )
+
+    def __init__(
+        self,
+        *,
+        principal: str = "",
+        host: str = "",
+        operation: int = 0,
+        permission_type: int = 0,
+    ) -> None:
+        self.principal = principal
+        self.host = host
+        self.operation = operation
+        self.permission_type = permission_type
+
+
+class DescribeAclsResource(Message):
+    """Part of DescribeAclsResponse."""
+
+    __slots__ = (
+        "resource_type",
+        "resource_name",
+        "pattern_type",
+        "acls",
+    )
+    VERSIONS = (1, 3)
+    FLEXIBLE_FROM = 2
+    FIELDS = (
+        "resource_type int8 0+",
+        "resource_name string 0+",
+        "pattern_type int8 1+ default=3",
+        "acls []AclDescription 0+",
+    )
+
+    def __init__(
+        self,
+        *,
+        resource_type: int = 0,
+        resource_name: str = "",
+        pattern_type: int = 3,
+        acls: list[AclDescription] = FRESH,
+    ) -> None:
+        self.resource_type = resource_type
+        self.resource_name = resource_name
+        self.pattern_type = pattern_type
+        self.acls: list[AclDescription] = [] if acls is FRESH else acls
+
+
+class DescribeAclsResponse(Message):
+    """Describe acls response, versions 1-3, flexible from 2."""
+
+    __slots__ = (
+        "throttle_time_ms",
+        "error_code",
+        "error_message",
+        "resources",
+    )
+    VERSIONS = (1, 3)
+    FLEXIBLE_FROM = 2
+    FIELDS = (
+        "throttle_time_ms int32 0+",
+        "error_code int16 0+",
+        "error_message string 0+ nullable=0+",
+        "resources []DescribeAclsResource 0+",
+    )
+
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        error_message: str | None = "",
+        resources: list[DescribeAclsResource] = FRESH,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.error_message = error_message
+        self.resources: list[DescribeAclsResource] = [] if resources is FRESH else resources

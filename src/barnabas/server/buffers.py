@@ -1,0 +1,26 @@
+"""Receive buffers that are used again: a frame lives for a moment, its pages cost more."""
+
+KEPT_MAX = 8
+KEPT_BYTES_MAX = 4 * 1024 * 1024
+
+
+class BufferPool:
+    """A handful of buffers by size, in powers of two."""
+
+    def __init__(self) -> None:
+        self._free: dict[int, list[bytearray]] = {}
+
+    def take(self, size: int) -> bytearray:
+        """Return a buffer of at least this size; what it holds is not defined."""
+        rounded = 1 << max(12, (size - 1).bit_length())
+        free = self._free.get(rounded)
+        return free.pop() if free else bytearray(rounded)
+
+    def give_back(self, buffer: bytearray) -> None:
+        """Keep a buffer for the next taker, or let it go."""
+        size = len(buffer)
+        if size > KEPT_BYTES_MAX or size & (size - 1):
+            return
+        free = self._free.setdefault(size, [])
+        if len(free) < KEPT_MAX:
+            free.append(buffer)

@@ -1,0 +1,126 @@
+"""Carrying out what the node asks for: syncs, deletions, compaction, log lines.
+
+Syncs run on a few threads (the system call lets go of the interpreter). Compaction runs in a
+process of its own: its work is per record and would otherwise take turns with the loop.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from barnabas.logs import get
+from barnabas.node.effects import Clean, Effect, Flush, Notice, Remove
+from barnabas.node.node import Node
+from barnabas.storage.compaction import Cleaned, Group
+from barnabas.storage.log import FlushTask
+
+RunEvent = Callable[..., None]
+SYNC_FAILED = 70
+"""The exit code after a failed sync."""
+
+log = get("barnabas.server")
+
+
+class EffectDriver:
+    """The hands of one node."""
+
+    def __init__(self, node: Node, loop: asyncio.AbstractEventLoop, run_event: RunEvent) -> None:
+        self._node = node
+        self._loop = loop
+        self._run_event = run_event
+        threads = node.settings.storage.flush_threads
+        self._syncers = ThreadPoolExecutor(threads, thread_name_prefix="sync")
+        self._chores = ThreadPoolExecutor(2, thread_name_prefix="chore")
+        self._cleaner: subprocess.Popen[bytes] | None = None
+        self._syncing = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def carry_out(self, effects: Sequence[Effect]) -> None:
+        """Do, or start to do, everything asked for."""
+        for effect in effects:
+            match effect:
+                case Flush():
+                    self._syncing += 1
+                    self._idle.clear()
+                    self._syncers.submit(self._sync, effect)
+                case Remove():
+                    delay_s = effect.delay_ms / 1000
+                    self._loop.call_later(delay_s, self._chores.submit, self._remove, effect)
+                case Clean():
+                    self._chores.submit(self._clean, effect)
+                case Notice():
+                    getattr(log, effect.level)(effect.event, **effect.facts)
+
+    def in_background(self, chore: Callable[[], None]) -> None:
+        """Run something slow that nobody waits for."""
+        self._chores.submit(chore)
+
+    async def synced(self, patience_s: float) -> None:
+        """Wait until no sync is under way, but not for ever."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), patience_s)
+
+    def close(self) -> None:
+        """Wait for syncs; abandon the rest, which a start picks up again."""
+        self._syncers.shutdown(wait=True)
+        if self._cleaner is not None:
+            self._cleaner.kill()
+        self._chores.shutdown(wait=True, cancel_futures=True)
+
+    def sync(self, task: FlushTask) -> None:
+        """Sync a log's files. A sync that failed is never tried again: the process stops."""
+        try:
+            for file in task.files:
+                file.sync()
+            if task.folder is not None:
+                self._node.disk.sync_folder(task.folder)
+        except OSError as error:
+            _stop_at_once(str(error))
+
+    def _sync(self, effect: Flush) -> None:
+        self.sync(effect.task)
+        self._report(self._synced, effect)
+
+    def _synced(self, effect: Flush) -> None:
+        self._syncing -= 1
+        effect.done()
+        if not self._syncing:
+            self._idle.set()
+
+    def _remove(self, effect: Remove) -> None:
+        for path in effect.paths:
+            self._node.disk.remove_tree(path)
+            with contextlib.suppress(OSError):
+                self._node.disk.remove(path)
+
+    def _clean(self, effect: Clean) -> None:
+        done: Cleaned | None = None
+        command = [sys.executable, "-m", "barnabas.server.cleaner"]
+        content = json.dumps(effect.plan.to_dict()).encode()
+        self._cleaner = subprocess.Popen(  # noqa: S603 - our own module
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        output, problem = self._cleaner.communicate(content)
+        if self._cleaner.returncode == 0:
+            groups, clean_upto, before, after = json.loads(output)
+            done = Cleaned([Group(*group) for group in groups], clean_upto, before, after)
+        elif self._cleaner.returncode > 0:
+            text = problem.decode(errors="replace").strip().splitlines()
+            log.error("compaction failed", folder=effect.plan.folder, problem=text[-1:])
+        self._report(effect.done, done)
+
+    def _report(self, callback: Callable[..., None], *arguments: object) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is gone: we are stopping
+            self._loop.call_soon_threadsafe(self._run_event, callback, *arguments)
+
+
+def _stop_at_once(problem: str) -> None:
+    with contextlib.suppress(Exception):
+        log.error("a sync failed, so this process stops", problem=problem)
+    os._exit(SYNC_FAILED)

@@ -1,0 +1,226 @@
+"""The event loop's side of a broker: sockets, clock, and the end of every event.
+
+An event is a readable socket, a finished sync or a due timer. Its callback runs to completion in
+the node; then `after_event` sends what was answered, hands effects to the driver and arms the
+next timer. That is the whole life of the loop.
+"""
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable
+from typing import cast
+
+from barnabas.logs import get
+from barnabas.model.ports import File
+from barnabas.node.node import Node
+from barnabas.server.buffers import BufferPool
+from barnabas.server.connection import Connection
+from barnabas.server.disk import OsFile
+from barnabas.server.effects import EffectDriver
+
+RECEIVE_BYTES = 256 * 1024
+ACCEPTS_PER_EVENT = 64
+SWEEP_INTERVAL_MS = 1_000
+ACCEPT_PAUSE_S = 0.1
+
+log = get("barnabas.server")
+
+
+class Server:
+    """Accepts connections and turns the crank."""
+
+    def __init__(self, node: Node, loop: asyncio.AbstractEventLoop) -> None:
+        performance = node.settings.performance
+        self.node = node
+        self.loop = loop
+        self.max_request_bytes = performance.max_request_bytes
+        self.sendfile_bytes = performance.sendfile_threshold_bytes
+        self.receive_buffer = memoryview(bytearray(RECEIVE_BYTES))
+        self.buffers = BufferPool()
+        self.connections: dict[Connection, None] = {}
+        self.dirty: list[Connection] = []
+        self.driver = EffectDriver(node, loop, self.run_event)
+        self._settings = performance
+        self._listener: socket.socket | None = None
+        self._by_host: dict[str, int] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms: int | None = None
+
+    def listen(self, host: str, port: int) -> tuple[str, int]:
+        """Start to accept; return the address, with the port that was found for 0."""
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if self._settings.socket_receive_buffer_bytes:
+            size = self._settings.socket_receive_buffer_bytes
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
+        listener.bind((host, port))
+        listener.listen(self._settings.backlog)
+        listener.setblocking(False)
+        self._listener = listener
+        self.loop.add_reader(listener.fileno(), self._accept)
+        self.node.timers.after(SWEEP_INTERVAL_MS, self._sweep)
+        return listener.getsockname()[:2]  # type: ignore[no-any-return]
+
+    def stop_listening(self) -> None:
+        """Take no more connections."""
+        if self._listener is not None:
+            self.loop.remove_reader(self._listener.fileno())
+            self._listener.close()
+            self._listener = None
+
+    def close_all(self) -> None:
+        """Close every connection, answers that are ready included."""
+        for connection in list(self.connections):
+            connection.flush()
+            connection.close()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    @staticmethod
+    def wall_clock_ms() -> int:
+        """What the calendar says, for timestamps."""
+        return time.time_ns() // 1_000_000
+
+    @staticmethod
+    def monotonic_ms() -> int:
+        """A clock that never jumps, for waits."""
+        return time.monotonic_ns() // 1_000_000
+
+    @staticmethod
+    def descriptor_of(file: File) -> int:
+        """Return the number under which the kernel knows a file."""
+        return cast("OsFile", file).descriptor
+
+    def run_event(self, callback: Callable[..., None], *arguments: object) -> None:
+        """Run a callback as an event: with the time set before, and everything done after."""
+        self.node.timers.now_ms = self.monotonic_ms()
+        callback(*arguments)
+        self.after_event()
+
+    def after_event(self) -> None:
+        """Send answers, carry out effects, arm the timer."""
+        while self.dirty or self.node.outbox:
+            dirty, self.dirty = self.dirty, []
+            for connection in dirty:
+                connection.flush()
+            if self.node.outbox:
+                effects = self.node.outbox[:]
+                self.node.outbox.clear()
+                self.driver.carry_out(effects)
+        next_ms = self.node.timers.next_ms
+        if next_ms != self._timer_ms:
+            self._arm(next_ms)
+
+    def received(self, connection: Connection) -> None:
+        """Note that a connection lives."""
+        connection.last_progress_ms = self.node.timers.now_ms
+
+    def watch_reading(self, connection: Connection, *, wanted: bool) -> None:
+        """Hear of bytes that arrive, or let them wait in the kernel."""
+        if wanted:
+            self.loop.add_reader(connection.descriptor, self.run_event, connection.on_readable)
+        else:
+            self.loop.remove_reader(connection.descriptor)
+
+    def watch_writing(self, connection: Connection, *, wanted: bool) -> None:
+        """Hear of room to send."""
+        if wanted:
+            self.loop.add_writer(connection.descriptor, self.run_event, connection.on_writable)
+        else:
+            self.loop.remove_writer(connection.descriptor)
+
+    def forget(self, connection: Connection, *, writing: bool, reading: bool) -> None:
+        """Take a closing connection out of everything."""
+        if reading:
+            self.loop.remove_reader(connection.descriptor)
+        if writing:
+            self.loop.remove_writer(connection.descriptor)
+        self.connections.pop(connection, None)
+        left = self._by_host.get(connection.host, 1) - 1
+        if left:
+            self._by_host[connection.host] = left
+        else:
+            self._by_host.pop(connection.host, None)
+
+    def refuse(self, connection: Connection, problem: str) -> None:
+        """Close a connection that does not speak the protocol."""
+        log.warning("closed a connection", client=connection.host, problem=problem)
+        connection.close()
+
+    def lost(self, connection: Connection, error: OSError) -> None:
+        """Close a connection that broke, which is nothing special."""
+        log.debug("lost a connection", client=connection.host, problem=str(error))
+        connection.close()
+
+    def _arm(self, next_ms: int | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_ms = next_ms
+        if next_ms is None:
+            self._timer = None
+            return
+        delay_s = max(0, next_ms - self.monotonic_ms()) / 1000
+        self._timer = self.loop.call_later(delay_s, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer_ms = None
+        self._timer = None
+        self.run_event(self.node.timers.fire)
+
+    def _accept(self) -> None:
+        for _ in range(ACCEPTS_PER_EVENT):
+            assert self._listener is not None
+            try:
+                accepted, address = self._listener.accept()
+            except (BlockingIOError, ConnectionError):
+                return
+            except OSError as error:
+                self._pause_accepting(error)
+                return
+            self._admit(accepted, str(address[0]))
+
+    def _pause_accepting(self, error: OSError) -> None:
+        """Out of descriptors: those who wait keep waiting, everybody else is served."""
+        assert self._listener is not None
+        log.error("cannot accept connections for a moment", problem=str(error))
+        descriptor = self._listener.fileno()
+        self.loop.remove_reader(descriptor)
+        self.loop.call_later(ACCEPT_PAUSE_S, self._resume_accepting)
+
+    def _resume_accepting(self) -> None:
+        if self._listener is not None:
+            self.loop.add_reader(self._listener.fileno(), self._accept)
+
+    def _admit(self, accepted: socket.socket, host: str) -> None:
+        settings = self._settings
+        from_host = self._by_host.get(host, 0)
+        over = settings.max_connections_per_ip and from_host >= settings.max_connections_per_ip
+        if over or len(self.connections) >= settings.max_connections:
+            limit = "max_connections_per_ip" if over else "max_connections"
+            log.warning("refused a connection", client=host, limit=limit)
+            accepted.close()
+            return
+        accepted.setblocking(False)
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if settings.socket_send_buffer_bytes:
+            size = settings.socket_send_buffer_bytes
+            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
+        connection = Connection(self, accepted, host, self.monotonic_ms())
+        self.connections[connection] = None
+        self._by_host[host] = from_host + 1
+        self.watch_reading(connection, wanted=True)
+
+    def _sweep(self) -> None:
+        """Close who has been silent too long, above all in the middle of something."""
+        now_ms = self.node.timers.now_ms
+        idle_ms, stall_ms = self._settings.connection_idle_ms, self._settings.request_stall_ms
+        for connection in list(self.connections):
+            since_ms = connection.stalled_since_ms
+            if since_ms is not None and now_ms - since_ms > connection.patience_ms(stall_ms):
+                self.refuse(connection, "it stalled within a request or an answer")
+            elif now_ms - connection.last_progress_ms > idle_ms:
+                log.debug("closed an idle connection", client=connection.host)
+                connection.close()
+        self.node.timers.after(SWEEP_INTERVAL_MS, self._sweep)

@@ -1,0 +1,39 @@
+"""Which segments have been kept long enough. Whole segments go, from the oldest on."""
+
+from barnabas.storage.log import Log
+
+UNLIMITED = -1
+
+
+def expired(log: Log, *, retention_ms: int, retention_bytes: int, now_ms: int, upto: int) -> int:
+    """Return how many leading segments can be dropped, none of them reaching `upto`."""
+    sealed = [s for s in log.segments[:-1] if s.next_offset <= upto]
+    by_start = min(log.droppable(), len(sealed))
+    by_time = by_size = 0
+    if retention_ms != UNLIMITED:
+        for segment in sealed:
+            if not 0 <= segment.max_timestamp < now_ms - retention_ms:
+                break
+            by_time += 1
+    if retention_bytes != UNLIMITED:
+        surplus = log.size - retention_bytes
+        for segment in sealed:
+            surplus -= segment.size
+            if surplus < 0:
+                break
+            by_size += 1
+    return max(by_start, by_time, by_size)
+
+
+def active_expired(log: Log, *, retention_ms: int, now_ms: int) -> bool:
+    """Whether even the newest record is too old, so that the active segment should be sealed."""
+    active = log.active
+    if retention_ms == UNLIMITED or not active.size:
+        return False
+    return 0 <= active.max_timestamp < now_ms - retention_ms
+
+
+def active_overdue(log: Log, *, segment_ms: int, now_ms: int) -> bool:
+    """Whether the active segment has been open for longer than it should."""
+    first_ms = log.active.first_append_ms
+    return first_ms is not None and bool(log.active.size) and now_ms - first_ms > segment_ms

@@ -1,0 +1,96 @@
+"""A broker inside this process, for tests and notebooks.
+
+    with Broker() as broker:
+        producer = Producer({"bootstrap.servers": broker.bootstrap})
+
+It is the real broker on a thread of its own, with a free port and, unless told otherwise, a
+temporary folder that goes away with it.
+"""
+
+import asyncio
+import shutil
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from barnabas import config
+from barnabas.app import BrokerProcess, new_event_loop
+from barnabas.model.settings import Settings
+
+START_PATIENCE_S = 60
+
+
+class Broker:
+    """One broker, from `start` to `stop`; starting it again finds what it stored."""
+
+    def __init__(
+        self, data: str | Path | None = None, *, settings: Mapping[str, object] | None = None
+    ) -> None:
+        """Take a folder, and settings by their dotted names: {"storage.flush": "interval"}."""
+        self._temporary = data is None
+        self.data = Path(tempfile.mkdtemp(prefix="barnabas-")) if data is None else Path(data)
+        self._flags = {
+            "broker.host": "127.0.0.1",
+            "broker.port": 0,
+            **(settings or {}),
+            "broker.data_dir": str(self.data),
+        }
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._process: BrokerProcess | None = None
+        self.bootstrap = ""
+
+    @property
+    def settings(self) -> Settings:
+        """What the broker runs with."""
+        return config.load(None, {}, self._flags)
+
+    def start(self) -> "Broker":
+        """Return once clients can connect."""
+        assert self._thread is None, "this broker is running"
+        loop = self._loop = new_event_loop()
+        self._process = BrokerProcess(self.settings, loop)
+        self._thread = threading.Thread(target=loop.run_forever, name="barnabas", daemon=True)
+        self._thread.start()
+        started = asyncio.run_coroutine_threadsafe(self._start(), loop)
+        try:
+            host, port = started.result(START_PATIENCE_S)
+        except BaseException:
+            self._end_loop()
+            raise
+        self.bootstrap = f"{host}:{port}"
+        return self
+
+    def stop(self) -> None:
+        """Stop cleanly; nothing happens where it does not run."""
+        if self._thread is None or self._loop is None or self._process is None:
+            return
+        asyncio.run_coroutine_threadsafe(self._process.stop(), self._loop).result()
+        self._end_loop()
+
+    def __enter__(self) -> "Broker":
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+        if self._temporary:
+            shutil.rmtree(self.data, ignore_errors=True)
+
+    async def _start(self) -> tuple[str, int]:
+        assert self._process is not None
+        return self._process.start()
+
+    def _end_loop(self) -> None:
+        assert self._loop is not None
+        assert self._thread is not None
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+        self._loop = self._thread = self._process = None

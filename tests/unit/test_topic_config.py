@@ -1,0 +1,250 @@
+"""Topic and broker configs: what is taken, what is refused, and with which words."""
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.metadata import broker_config
+from barnabas.metadata.config_definition import ConfigType
+from barnabas.metadata.topic_config import (
+    DEFINITIONS,
+    TopicConfig,
+    defaults_from,
+    definition,
+    resolve,
+    validate,
+)
+from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.settings import (
+    BrokerSettings,
+    ReplicationSettings,
+    Settings,
+    StorageSettings,
+)
+
+
+def refusal(name: str, value: str) -> str:
+    with pytest.raises(ApiError) as caught:
+        validate(name, value)
+    assert caught.value.code is ErrorCode.INVALID_CONFIG
+    return caught.value.message
+
+
+def test_every_field_has_a_definition_and_every_definition_a_field() -> None:
+    fields = {field.name for field in dataclasses.fields(TopicConfig)}
+    assert fields == {name.replace(".", "_") for name in DEFINITIONS}
+
+
+@pytest.mark.parametrize("name", DEFINITIONS)
+def test_defaults_pass_their_own_rule(name: str) -> None:
+    validate(name, DEFINITIONS[name].default)
+    assert DEFINITIONS[name].documentation.endswith(".")
+
+
+def test_the_settings_default_to_the_table() -> None:
+    for name, value in defaults_from(Settings()).items():
+        assert value == DEFINITIONS[name].default, name
+
+
+def test_defaults_are_those_of_kafka() -> None:
+    config = resolve()
+    assert config.retention_ms == 604_800_000
+    assert config.retention_bytes == -1
+    assert config.segment_bytes == 1_073_741_824
+    assert config.max_message_bytes == 1_048_588
+    assert config.message_timestamp_after_max_ms == 3_600_000
+    assert config.message_timestamp_before_max_ms == 2**63 - 1
+    assert config.min_insync_replicas == 1
+    assert config.compression_type == "producer"
+    assert config.leader_replication_throttled_replicas == ()
+    assert not config.unclean_leader_election_enable
+
+
+def test_a_topic_wins_over_the_broker_and_the_broker_over_the_table() -> None:
+    defaults = {"retention.ms": "1000", "segment.bytes": "2048"}
+    config = resolve({"retention.ms": "5"}, defaults)
+    assert (config.retention_ms, config.segment_bytes, config.index_interval_bytes) == (
+        5,
+        2048,
+        4096,
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "compacts", "deletes"),
+    [
+        ("delete", False, True),
+        ("compact", True, False),
+        ("compact, delete", True, True),
+        ("", False, False),
+    ],
+)
+def test_cleanup_policy(policy: str, compacts: bool, deletes: bool) -> None:
+    config = resolve({"cleanup.policy": policy})
+    assert (config.compacts, config.deletes) == (compacts, deletes)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "on_ack"),
+    [
+        ({}, True),
+        ({"flush": "interval"}, False),
+        ({"flush": "interval", "flush.messages": "1"}, True),
+        ({"flush": "interval", "flush.messages": "2"}, False),
+    ],
+)
+def test_flush_on_ack(overrides: dict[str, str], on_ack: bool) -> None:
+    assert resolve(overrides).flush_on_ack is on_ack
+
+
+def test_stamps_on_append() -> None:
+    assert not resolve().stamps_on_append
+    assert resolve({"message.timestamp.type": "LogAppendTime"}).stamps_on_append
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("preallocate", "TRUE"),
+        ("retention.ms", " 12 "),
+        ("retention.ms", "-1"),
+        ("compression.gzip.level", "-1"),
+        ("compression.zstd.level", "-131072"),
+        ("segment.bytes", "1024"),
+        ("leader.replication.throttled.replicas", "*"),
+        ("leader.replication.throttled.replicas", "0:1,12:3"),
+        ("remote.storage.enable", "false"),
+        ("local.retention.ms", "-2"),
+        ("min.cleanable.dirty.ratio", "0.01"),
+    ],
+)
+def test_taken(name: str, value: str) -> None:
+    validate(name, value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("retention.ms", "-2", "a whole number of at least -1"),
+        ("retention.ms", "7d", "a whole number of at least -1"),
+        ("retention.ms", "1_000", "a whole number of at least -1"),
+        ("retention.ms", "", "a whole number of at least -1"),
+        ("retention.ms", str(2**63), "a whole number of at least -1"),
+        ("segment.bytes", str(2**31), "a whole number of at least 1024"),
+        ("segment.bytes", "1023", "a whole number of at least 1024"),
+        ("cleanup.policy", "shred", "a list of compact, delete, each at most once"),
+        ("cleanup.policy", "delete,delete", "a list of compact, delete, each at most once"),
+        ("cleanup.policy", "delete,", "a list of compact, delete, each at most once"),
+        ("compression.type", "none", "one of uncompressed, zstd, lz4, snappy, gzip, producer"),
+        ("compression.gzip.level", "0", "-1 or a whole number from 1 to 9"),
+        ("compression.lz4.level", "18", "a whole number from 1 to 17"),
+        ("min.cleanable.dirty.ratio", "1.1", "a number between 0 and 1"),
+        ("min.cleanable.dirty.ratio", "nan", "a number between 0 and 1"),
+        ("preallocate", "yes", "true or false"),
+        ("remote.storage.enable", "true", "false (this broker has no tiered storage)"),
+        ("flush", "never", "one of ack, interval"),
+        ("follower.replication.throttled.replicas", "0-1", "*, or a list such as"),
+    ],
+)
+def test_refused_with_what_is_allowed(name: str, value: str, allowed: str) -> None:
+    assert f"Invalid value {value!r} for {name}: it must be {allowed}" in refusal(name, value)
+
+
+def test_an_unknown_name_is_answered_with_the_nearest() -> None:
+    message = refusal("retention.mss", "1")
+    assert message == "Unknown topic config 'retention.mss'. Did you mean retention.ms?"
+    assert refusal("zzz", "1") == "Unknown topic config 'zzz'."
+    with pytest.raises(ApiError, match=r"Did you mean segment\.bytes"):
+        resolve({"segments.bytes": "1"})
+
+
+def test_a_very_long_value_is_not_echoed_whole() -> None:
+    assert len(refusal("retention.ms", "x" * 100_000)) < 400
+    assert len(refusal("x" * 100_000, "1")) < 400
+
+
+def test_compaction_lags_must_fit_together() -> None:
+    with pytest.raises(ApiError, match=r"min.compaction.lag.ms \(10\) must not be above"):
+        resolve({"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "9"})
+
+
+def test_types_and_synonyms_are_those_that_clients_know() -> None:
+    assert definition("retention.ms").type is ConfigType.LONG
+    assert definition("segment.bytes").type is ConfigType.INT
+    assert definition("cleanup.policy").type is ConfigType.LIST
+    assert definition("min.cleanable.dirty.ratio").type is ConfigType.DOUBLE
+    assert definition("retention.ms").synonyms == (
+        "log.retention.ms",
+        "log.retention.minutes",
+        "log.retention.hours",
+    )
+
+
+@given(st.sampled_from(sorted(DEFINITIONS)), st.text(max_size=30))
+def test_any_text_is_taken_or_refused_but_never_breaks(name: str, value: str) -> None:
+    try:
+        validate(name, value)
+    except ApiError as error:
+        assert error.code is ErrorCode.INVALID_CONFIG  # noqa: PT017 - most texts are refused
+    else:
+        resolve({name: value})
+
+
+def described(settings: Settings) -> dict[str, broker_config.BrokerConfigEntry]:
+    return {entry.name: entry for entry in broker_config.describe(settings)}
+
+
+def test_a_broker_describes_its_settings_by_kafkas_names() -> None:
+    entries = described(
+        Settings(
+            broker=BrokerSettings(port=19092, advertised_host="kafka.example", rack="east"),
+            storage=StorageSettings(retention_ms=1000),
+            replication=ReplicationSettings(unclean_leader_election=True),
+        )
+    )
+    assert entries["listeners"].value == "PLAINTEXT://127.0.0.1:19092"
+    assert entries["advertised.listeners"].value == "PLAINTEXT://kafka.example:19092"
+    assert entries["broker.rack"].value == "east"
+    assert entries["auto.create.topics.enable"].value == "true"
+    assert entries["unclean.leader.election.enable"].value == "true"
+    assert entries["socket.send.buffer.bytes"].value == "-1"
+    assert entries["node.id"].type is ConfigType.INT
+    assert not entries["log.retention.ms"].is_default
+    assert not entries["log.retention.ms"].read_only
+    assert entries["num.partitions"].is_default
+    assert entries["num.partitions"].read_only
+
+
+def test_a_broker_describes_each_config_once_and_in_order() -> None:
+    names = [entry.name for entry in broker_config.describe(Settings())]
+    assert names == sorted(set(names))
+    assert all(entry.is_default for entry in broker_config.describe(Settings()))
+
+
+def test_an_ipv6_listener_is_bracketed() -> None:
+    assert broker_config.listener("::1", 9092) == "PLAINTEXT://[::1]:9092"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("num.partitions", "3", "num.partitions is fixed while the broker runs"),
+        ("log.retention.ms", "x", "Invalid value 'x' for log.retention.ms"),
+        ("log.retention.m", "1", "Did you mean log.retention.ms?"),
+    ],
+)
+def test_a_broker_refuses(name: str, value: str, message: str) -> None:
+    with pytest.raises(ApiError) as caught:
+        broker_config.validate_broker(name, value)
+    assert caught.value.code is ErrorCode.INVALID_CONFIG
+    assert message in caught.value.message
+
+
+def test_altered_broker_configs_become_defaults_of_topics() -> None:
+    broker_config.validate_broker("message.max.bytes", "2000000")
+    altered = {"message.max.bytes": "2000000", "log.retention.ms": "5", "num.partitions": "3"}
+    topic_defaults = broker_config.inherited(altered)
+    assert topic_defaults == {"max.message.bytes": "2000000", "retention.ms": "5"}
+    assert resolve({}, {**defaults_from(Settings()), **topic_defaults}).retention_ms == 5

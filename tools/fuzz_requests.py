@@ -1,0 +1,116 @@
+"""Throw broken requests at the header parser and every request decoder.
+
+The rule: bytes decode, or `WireError` is raised; anything else is a finding. With atheris
+installed its coverage-guided mutator runs; otherwise valid requests are mutated at random
+from a seed, which is printed with the frame when something is found.
+
+    python tools/fuzz_requests.py [--seconds N] [--seed N]
+"""
+
+import argparse
+import sys
+import time
+from importlib import import_module
+from importlib.util import find_spec
+from random import Random
+
+from barnabas.model.errors import WireError
+from barnabas.protocol.apis import APIS, request_class
+from barnabas.protocol.codec import decoder, encoder
+from barnabas.protocol.headers import parse_request_header
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.request_header import RequestHeader
+from barnabas.testing.random_messages import random_message
+
+INTERESTING = (0, 1, 2, 127, 128, 254, 255)
+
+
+def one_input(frame: bytes) -> Message | None:
+    """Read a frame as the broker would; None where it is refused in the proper way."""
+    view = memoryview(frame)
+    try:
+        header = parse_request_header(view)
+        facts = APIS[header.api_key]
+        if not facts.low <= header.api_version <= facts.high:
+            return None
+        request, end = decoder(request_class(header.api_key), header.api_version)(view, header.body)
+    except WireError:
+        return None
+    assert header.body <= end <= len(frame)
+    return request
+
+
+def valid_frame(rng: Random) -> bytes:
+    """Return a request that is right in every respect."""
+    key = rng.choice(list(APIS))
+    facts = APIS[key]
+    version = rng.randint(facts.low, facts.high)
+    header = RequestHeader(
+        request_api_key=key, request_api_version=version, correlation_id=1, client_id="fuzz"
+    )
+    cls = request_class(key)
+    head = encoder(RequestHeader, 2 if version >= facts.flexible_from else 1)(header)
+    return head + encoder(cls, version)(random_message(cls, version, rng))
+
+
+def mutated(frame: bytes, rng: Random) -> bytes:
+    """Return a frame with a few bytes set, put in, doubled or cut."""
+    broken = bytearray(frame)
+    for _ in range(rng.randrange(1, 5)):
+        place = rng.randrange(len(broken) + 1)
+        match rng.randrange(5):
+            case 0:
+                broken[place : place + 1] = bytes([rng.choice(INTERESTING)])
+            case 1:
+                broken[place:place] = rng.randbytes(rng.randrange(1, 6))
+            case 2:
+                broken[place : place + 4] = rng.choice((b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff"))
+            case 3:
+                broken += broken[place : place + 64]
+            case _:
+                del broken[place : place + rng.randrange(1, 9)]
+    return bytes(broken)
+
+
+def run_random(seconds: float, seed: int) -> int:
+    """Mutate valid requests until the time is over; return the exit status."""
+    rng = Random(seed)
+    end = time.monotonic() + seconds
+    frames = understood = 0
+    while time.monotonic() < end:
+        valid = valid_frame(rng)
+        assert one_input(valid) is not None, valid.hex()
+        for _ in range(20):
+            frame = mutated(valid, rng)
+            try:
+                understood += one_input(frame) is not None
+            except Exception as finding:
+                print(f"seed {seed}: {finding!r} from {frame.hex()}", file=sys.stderr)
+                raise
+            frames += 1
+    print(f"seed {seed}: {frames} broken requests, {understood} of them understood, no finding")
+    return 0
+
+
+def run_atheris(seconds: float) -> int:
+    """Let atheris choose the bytes; it exits by itself."""
+    atheris = import_module("atheris")
+    atheris.instrument_all()
+    atheris.Setup([sys.argv[0], f"-max_total_time={int(seconds)}"], one_input)
+    atheris.Fuzz()
+    return 0
+
+
+def main() -> int:
+    """Fuzz for a while."""
+    parser = argparse.ArgumentParser(description="Fuzz the request decoders.")
+    parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    if find_spec("atheris") is not None:
+        return run_atheris(options.seconds)
+    return run_random(options.seconds, options.seed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
