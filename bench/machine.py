@@ -8,6 +8,8 @@ from pathlib import Path
 
 from bench.places import KAFKA_VERSION, ROOT, package_version
 
+BUSY_LOAD = 0.7
+
 
 def facts() -> dict[str, str]:
     """What the head of the results shows."""
@@ -16,11 +18,17 @@ def facts() -> dict[str, str]:
         "commit": commit(),
         "machine": f"{processor()}, {os.cpu_count()} cores, {memory_gb():.0f} GB of memory",
         "system": f"{platform.system()} {platform.release()}",
-        "load before the run": f"{os.getloadavg()[0]:.2f} (one-minute average)",
+        "load before the run": load_text(os.getloadavg()[0]),
         "Barnabas": f"{package_version()} on Python {platform.python_version()}",
         "Apache Kafka": f"{KAFKA_VERSION} on Java {java_version()}",
         "clients": f"Kafka's tools {KAFKA_VERSION}, librdkafka {librdkafka_version()}, sockets",
     }
+
+
+def load_text(load: float) -> str:
+    """The load average; others at work slow down one broker and not the other."""
+    warning = "; **the machine was busy: do not trust these figures**" if load > BUSY_LOAD else ""
+    return f"{load:.2f} (one-minute average){warning}"
 
 
 def commit() -> str:

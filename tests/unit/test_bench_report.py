@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from bench.display import describe
+from bench.machine import load_text
 from bench.metrics import BYTES, CPU, P99
 from bench.report import BROKER_ROW, number, render, spread
 from bench.results import Results, Sample, Summary
@@ -98,3 +99,8 @@ def test_results_survive_their_file(tmp_path: Path) -> None:
 def test_the_screen_shows_a_line_a_sample() -> None:
     sample = Sample(row="produce-1k", broker="kafka", round=2, figures={"mb_per_s": 120.0})
     assert describe(sample).split() == ["2", "kafka", "produce-1k", "120", "MB/s"]
+
+
+def test_a_busy_machine_is_named_beside_the_figures() -> None:
+    assert load_text(0.1) == "0.10 (one-minute average)"
+    assert "do not trust" in load_text(2.8)
