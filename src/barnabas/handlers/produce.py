@@ -30,12 +30,12 @@ class Answer:
         self.context = context
         self.results: list[tuple[str | bytes, list[PartitionResult]]] = []
         self.awaited = 0
-        self.pending: Pending[bytes] = Pending()
+        self.pending: Pending[bytes] | None = None
 
     def arrived(self) -> None:
         """One partition is safe."""
         self.awaited -= 1
-        if self.awaited == 0:
+        if self.awaited == 0 and self.pending is not None:
             self.pending.complete(self.encode())
 
     def encode(self) -> bytes:
@@ -44,7 +44,7 @@ class Answer:
 
     def time_out(self) -> None:
         """Answer that it took too long: the records may or may not become safe."""
-        if self.pending.done:
+        if self.pending is None or self.pending.done:
             return
         late = [
             (key, [r._replace(error_code=ErrorCode.REQUEST_TIMED_OUT, base_offset=-1) for r in rs])
@@ -70,12 +70,14 @@ def handle(
             size += 0 if records is None else len(records)
             results.append(_append(node, answer, key, index, records, request.acks))
         answer.results.append((key, results))
-    context.throttle_ms = node.produce_quota.use(context.client_id, size, context.now_ms)
+    if node.produce_quota.limits:
+        context.throttle_ms = node.produce_quota.use(context.client_id, size, context.now_ms)
     if request.acks == 0:
         _check_unanswered(answer)
         return None
     if answer.awaited == 0:
         return answer.encode()
+    answer.pending = Pending()
     node.timers.after(request.timeout_ms, answer.time_out)
     return answer.pending
 

@@ -53,6 +53,7 @@ class Node:
         self.journal = Journal(disk, settings.broker.data_dir, self.outbox)
         self.partitions: dict[TopicPartition, Partition] = {}
         self.by_topic_id: dict[TopicId, dict[int, Partition]] = {}
+        self.by_topic_name: dict[str, dict[int, Partition]] = {}
         self.sessions = FetchSessions(settings.performance.fetch_session_slots, rng)
         self.produce_quota = Quota(settings.performance.producer_quota_bytes_per_second)
         self.fetch_quota = Quota(settings.performance.consumer_quota_bytes_per_second)
@@ -122,16 +123,15 @@ class Node:
     def find(self, key: str | bytes, partition: int) -> Partition:
         """Return a partition by its topic's name or id, or raise what its absence means."""
         if isinstance(key, str):
-            found = self.partitions.get(TopicPartition(key, partition))
-            if found is None:
-                raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            return found
-        by_index = self.by_topic_id.get(TopicId(key))
-        if by_index is None:
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
-        if partition not in by_index:
+            by_index = self.by_topic_name.get(key)
+        else:
+            by_index = self.by_topic_id.get(TopicId(key))
+            if by_index is None:
+                raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
+        found = None if by_index is None else by_index.get(partition)
+        if found is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return by_index[partition]
+        return found
 
     def next_producer_id(self, now_ms: int) -> Pending[int]:
         """Give out an id that no producer ever had."""
@@ -184,6 +184,7 @@ class Node:
     ) -> None:
         config = self.config_of(topic)
         opened = self.by_topic_id.setdefault(topic.topic_id, {})
+        self.by_topic_name[topic.name] = opened
         for number, placed in enumerate(topic.partitions):
             if number in opened:
                 continue
@@ -213,6 +214,8 @@ class Node:
             del self.partitions[partition.name]
             partition.retire()
         name = next(iter(dropped.values())).name.topic
+        if self.by_topic_name.get(name) is dropped:
+            del self.by_topic_name[name]
         retired = f"{self.topic_folder(name)}.{topic_id.hex()}.deleted"
         self.disk.rename(self.topic_folder(name), retired)
         self.outbox.append(Remove((retired,), delay_ms=0))

@@ -115,11 +115,12 @@ class Connection:
         if count == 0:
             self.close()
             return
-        server.received(self)
+        self.last_progress_ms = server.node.timers.now_ms
         position = 0
         while count - position >= 4:
             (size,) = _LENGTH.unpack_from(shared, position)
-            self._check_size(size)
+            if not 8 <= size <= server.max_request_bytes:
+                self._check_size(size)
             end = position + 4 + size
             if end > count:
                 break
@@ -162,7 +163,7 @@ class Connection:
             if count == 0:
                 self.close()
                 return
-            self._server.received(self)
+            self.last_progress_ms = self._server.node.timers.now_ms
             self._filled += count
             if self._filled < self._frame_bytes:
                 continue
@@ -233,10 +234,18 @@ class Connection:
     def _queue(self, chunks: list[Chunk]) -> None:
         if self.closed:
             return
-        size = sum(c.length if isinstance(c, FileSlice) else len(c) for c in chunks)
-        out = self._out
-        out.append(_LENGTH.pack(size))
-        out.extend(chunks)
+        size, files = 0, False
+        for chunk in chunks:
+            if isinstance(chunk, FileSlice):
+                size += chunk.length
+                files = True
+            else:
+                size += len(chunk)
+        if files:
+            self._out.append(_LENGTH.pack(size))
+            self._out.extend(chunks)
+        else:
+            self._out.append(b"".join((_LENGTH.pack(size), *chunks)))  # type: ignore[arg-type]
         self._out_bytes += size + 4
         if not self.dirty:
             self.dirty = True
@@ -255,30 +264,35 @@ class Connection:
             return
         if not self._out:
             self._out_bytes = 0
-            self.stalled_since_ms = None if self._frame is None else self.stalled_since_ms
-            if not self._muted and not self._reading:
+            if self._frame is None:
+                self.stalled_since_ms = None
+            if not self._reading and not self._muted:
                 self._set_reading(wanted=True)
         elif self.stalled_since_ms is None:
             self.stalled_since_ms = self._server.monotonic_ms()
-        self._set_writing(wanted=bool(self._out))
+        if self._writing is not bool(self._out):
+            self._set_writing(wanted=bool(self._out))
 
     def _send_some(self) -> bool:
-        """Send one thing; return whether to go on."""
-        head = self._out[0]
+        """Send one thing, or small ones together; return whether to go on."""
+        out = self._out
+        head = out[0]
         if isinstance(head, FileSlice) and head.length >= self._server.sendfile_bytes:
             return self._send_file(head)
-        joined, count, more = self._join()
+        if len(out) == 1 and not isinstance(head, FileSlice):
+            joined, count, more = head, 1, False
+        else:
+            joined, count, more = self._join()
         try:
             sent = self._socket.send(joined, MSG_MORE if more else 0)
         except BlockingIOError:
-            self._replace_front(count, joined)
-            return False
-        self._progress()
+            sent = 0
         if sent < len(joined):
             self._replace_front(count, memoryview(joined)[sent:])
+            self._moved(sent)
             return False
         for _ in range(count):
-            self._out.popleft()
+            out.popleft()
         return True
 
     def _join(self) -> tuple[Buffer, int, bool]:
@@ -315,7 +329,7 @@ class Connection:
             return False
         if sent == 0:
             raise ConnectionError("the file is shorter than what was promised of it")
-        self._progress()
+        self._moved(sent)
         self._sent += sent
         if self._sent < piece.length:
             return True
@@ -323,10 +337,11 @@ class Connection:
         self._out.popleft()
         return True
 
-    def _progress(self) -> None:
-        self.last_progress_ms = self._server.monotonic_ms()
-        if self._frame is None:
+    def _moved(self, sent: int) -> None:
+        """A reader that is slow but reads has not stalled."""
+        if sent and self._frame is None:
             self.stalled_since_ms = None
+            self.last_progress_ms = self._server.node.timers.now_ms
 
     def patience_ms(self, stall_ms: int) -> int:
         """How long a stall may last: a large frame may take its time, a small one not."""

@@ -113,10 +113,6 @@ class Server:
         if next_ms != self._timer_ms:
             self._arm(next_ms)
 
-    def received(self, connection: Connection) -> None:
-        """Note that a connection lives."""
-        connection.last_progress_ms = self.node.timers.now_ms
-
     def watch_reading(self, connection: Connection, *, wanted: bool) -> None:
         """Hear of bytes that arrive, or let them wait in the kernel."""
         if wanted:
