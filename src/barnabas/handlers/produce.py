@@ -10,6 +10,7 @@ from barnabas.handlers.context import RequestContext
 from barnabas.model.errors import ApiError, ErrorCode, WireError
 from barnabas.node.node import Node
 from barnabas.node.pending import Pending
+from barnabas.node.timers import Timer, Timers
 from barnabas.protocol.produce import (
     PartitionResult,
     ProduceRequest,
@@ -24,34 +25,40 @@ ZSTD_FROM_VERSION = 7
 class Answer:
     """Results as they come in; complete when nothing is awaited any more."""
 
-    __slots__ = ("awaited", "context", "pending", "results")
+    __slots__ = ("_pending", "_timer", "awaited", "context", "results")
 
     def __init__(self, context: RequestContext) -> None:
         self.context = context
         self.results: list[tuple[str | bytes, list[PartitionResult]]] = []
         self.awaited = 0
-        self.pending: Pending[bytes] | None = None
+        self._pending: Pending[bytes] | None = None
+        self._timer: Timer | None = None
+
+    def wait(self, timers: Timers, timeout_ms: int) -> Pending[bytes]:
+        """Promise the answer for when everything is safe, or for when time is over."""
+        self._pending = Pending()
+        self._timer = timers.after(timeout_ms, self._time_out)
+        return self._pending
 
     def arrived(self) -> None:
         """One partition is safe."""
         self.awaited -= 1
-        if self.awaited == 0 and self.pending is not None:
-            self.pending.complete(self.encode())
+        if self.awaited == 0 and self._pending is not None and self._timer is not None:
+            self._timer.cancel()
+            self._pending.complete(self.encode())
 
     def encode(self) -> bytes:
         """Write what there is."""
         return encode_response(self.context.version, self.results, self.context.throttle_ms)
 
-    def time_out(self) -> None:
+    def _time_out(self) -> None:
         """Answer that it took too long: the records may or may not become safe."""
-        if self.pending is None or self.pending.done:
-            return
-        late = [
+        assert self._pending is not None
+        self.results = [
             (key, [r._replace(error_code=ErrorCode.REQUEST_TIMED_OUT, base_offset=-1) for r in rs])
             for key, rs in self.results
         ]
-        self.results = late
-        self.pending.complete(self.encode())
+        self._pending.complete(self.encode())
 
 
 def handle(
@@ -77,9 +84,7 @@ def handle(
         return None
     if answer.awaited == 0:
         return answer.encode()
-    answer.pending = Pending()
-    node.timers.after(request.timeout_ms, answer.time_out)
-    return answer.pending
+    return answer.wait(node.timers, request.timeout_ms)
 
 
 def _append(

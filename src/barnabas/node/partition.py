@@ -51,6 +51,7 @@ class Partition:
         "leader_epoch",
         "log",
         "name",
+        "retired",
         "topic_id",
         "watchers",
     )
@@ -74,6 +75,7 @@ class Partition:
         log.epochs.assign(leader_epoch, log.end_offset)
         self.watchers: dict[Watcher, None] = {}
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
+        self.retired = False
         self._flushing = False
         self._storage_failed = False
         self._outbox = outbox
@@ -159,6 +161,7 @@ class Partition:
             watcher.on_progress()
         self.watchers.clear()
         self._waiting.clear()
+        self.retired = True
         self._flushing = True  # no more syncs: the files are going away
 
     def flush(self) -> None:

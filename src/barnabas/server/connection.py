@@ -55,6 +55,7 @@ class Connection:
         "_muted",
         "_out",
         "_out_bytes",
+        "_prefix_bytes",
         "_reading",
         "_sent",
         "_server",
@@ -82,6 +83,7 @@ class Connection:
         self._slots: deque[Slot] = deque()
         self._out: deque[Chunk] = deque()
         self._out_bytes = 0
+        self._prefix_bytes = 0
         self._sent = 0
         self._muted = 0
         self._reading = True
@@ -91,6 +93,7 @@ class Connection:
 
     def on_readable(self) -> None:
         """Take what the kernel has, and handle every whole frame in it."""
+        self.dirty = True  # so that answers gather until the end of this event
         try:
             if self._frame is None:
                 self._read_shared()
@@ -100,6 +103,10 @@ class Connection:
             self._server.refuse(self, str(error))
         except (ConnectionError, TimeoutError, OSError) as error:
             self._server.lost(self, error)
+        if self._out:
+            self.flush()
+        else:
+            self.dirty = False
 
     def on_writable(self) -> None:
         """Go on where the kernel had no more room."""
@@ -206,10 +213,29 @@ class Connection:
 
     def _handle(self, frame: memoryview) -> None:
         server = self._server
-        answer, context = dispatch(server.node, frame, self.host, server.wall_clock_ms())
-        if answer is None:
-            pass
-        elif isinstance(answer, Pending):
+        now_ms = server.wall_clock_ms()
+        if self._prefix_bytes:
+            known = server.shapes.answer(frame, self._prefix_bytes, now_ms)
+            if known is not None:
+                if isinstance(known, bytes) and not self._slots:
+                    self._out.append(known)
+                    self._out_bytes += len(known)
+                else:
+                    self._promise(known if isinstance(known, Pending) else [known[4:]])
+                self._check_queue()
+                return
+        answer, context = dispatch(server.node, frame, self.host, now_ms, server.shapes)
+        self._prefix_bytes = context.prefix_bytes
+        if answer is not None:
+            self._promise(answer)
+        if context.throttle_ms:
+            self._mute(context.throttle_ms)
+        else:
+            self._check_queue()
+
+    def _promise(self, answer: list[Chunk] | Pending[list[Chunk]]) -> None:
+        """Queue an answer in its turn."""
+        if isinstance(answer, Pending):
             slot = Slot()
             self._slots.append(slot)
             answer.when_done(lambda chunks: self._fill(slot, chunks))
@@ -219,9 +245,10 @@ class Connection:
             self._slots.append(slot)
         else:
             self._queue(answer)
-        if context.throttle_ms:
-            self._mute(context.throttle_ms)
-        elif self._out_bytes > QUEUED_BYTES_MAX or len(self._slots) > QUEUED_ANSWERS_MAX:
+
+    def _check_queue(self) -> None:
+        """Read no further while too much waits to be sent."""
+        if self._out_bytes > QUEUED_BYTES_MAX or len(self._slots) > QUEUED_ANSWERS_MAX:
             self._set_reading(wanted=False)
 
     def _fill(self, slot: Slot, chunks: list[Chunk]) -> None:

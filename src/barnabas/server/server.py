@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from typing import cast
 
+from barnabas.handlers.produce_again import Shapes
 from barnabas.logs import get
 from barnabas.model.ports import File
 from barnabas.node.node import Node
@@ -38,6 +39,7 @@ class Server:
         self.sendfile_bytes = performance.sendfile_threshold_bytes
         self.receive_buffer = memoryview(bytearray(RECEIVE_BYTES))
         self.buffers = BufferPool()
+        self.shapes = Shapes(node)
         self.connections: dict[Connection, None] = {}
         self.dirty: list[Connection] = []
         self.driver = EffectDriver(node, loop, self.run_event)
