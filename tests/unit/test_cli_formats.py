@@ -26,10 +26,10 @@ class Printed:
         return 41
 
     def key(self) -> bytes | None:
-        return self._fields[0]  # type: ignore[no-any-return]
+        return self._fields[0]
 
     def value(self) -> bytes | None:
-        return self._fields[1]  # type: ignore[no-any-return]
+        return self._fields[1]
 
     def headers(self) -> Any:
         return self._fields[2]
