@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Coroutine
-from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -104,9 +103,7 @@ def test_records_come_back(
     run(scenario())
 
 
-def test_an_idempotent_producer_has_its_way(
-    broker: Broker, topic: str, sent: list[Record]
-) -> None:
+def test_an_idempotent_producer_has_its_way(broker: Broker, topic: str, sent: list[Record]) -> None:
     async def scenario() -> None:
         reports = await produce(broker, topic, sent, enable_idempotence=True)
         assert [report.offset for report in reports] == [record.offset for record in sent]

@@ -125,8 +125,8 @@ class Fetch:
                     # Served last next time, so that one busy partition starves no other.
                     session.suspects.pop(followed, None)
                     session.suspects[followed] = None
-        if session is None:
-            self.follower.close()
+        if session is None or session.closed:
+            self.follower.close()  # again, for a session that was closed while it waited
         context = self.context
         context.throttle_ms = self.node.fetch_quota.use(context.client_id, size, context.now_ms)
         return encode_response(
@@ -154,7 +154,11 @@ class Fetch:
         wanted = followed.wanted
         try:
             partition = self.node.find(followed.key, wanted.partition)
-            followed.attach(partition)
+        except ApiError as error:
+            followed.detach()
+            return FetchResult(wanted.partition, error.code)
+        followed.attach(partition)
+        try:
             partition.check_leader_epoch(wanted.leader_epoch)
             records = partition.read(
                 wanted.fetch_offset,
@@ -163,11 +167,9 @@ class Fetch:
                 at_least_one=first,
             )
         except ApiError as error:
-            start = -1 if followed.partition is None else followed.partition.log.start_offset
-            high = -1 if followed.partition is None else followed.partition.high_watermark
-            if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
-                high = -1
-            return FetchResult(wanted.partition, error.code, high, -1, start)
+            outside = error.code is ErrorCode.OFFSET_OUT_OF_RANGE
+            high = partition.high_watermark if outside else -1
+            return FetchResult(wanted.partition, error.code, high, -1, partition.log.start_offset)
         return FetchResult(
             wanted.partition,
             0,

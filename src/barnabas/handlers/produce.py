@@ -10,12 +10,14 @@ from barnabas.handlers.context import RequestContext
 from barnabas.model.errors import ApiError, ErrorCode, WireError
 from barnabas.node.node import Node
 from barnabas.node.pending import Pending
+from barnabas.node.timers import Timer
 from barnabas.protocol.produce import (
     PartitionResult,
     ProduceRequest,
     encode_response,
 )
 
+TopicKey = str | bytes
 ACKS_ALL = -1
 ZSTD = 4
 ZSTD_FROM_VERSION = 7
@@ -24,34 +26,42 @@ ZSTD_FROM_VERSION = 7
 class Answer:
     """Results as they come in; complete when nothing is awaited any more."""
 
-    __slots__ = ("awaited", "context", "pending", "results")
+    __slots__ = ("awaited", "context", "pending", "results", "timer")
 
     def __init__(self, context: RequestContext) -> None:
         self.context = context
-        self.results: list[tuple[str | bytes, list[PartitionResult]]] = []
-        self.awaited = 0
+        self.results: list[tuple[TopicKey, list[PartitionResult]]] = []
+        self.awaited: set[tuple[TopicKey, int]] = set()
         self.pending: Pending[bytes] = Pending()
+        self.timer: Timer | None = None
 
-    def arrived(self) -> None:
+    def arrived(self, key: TopicKey, index: int) -> None:
         """One partition is safe."""
-        self.awaited -= 1
-        if self.awaited == 0:
-            self.pending.complete(self.encode())
+        self.awaited.discard((key, index))
+        if not self.awaited:
+            self._complete()
 
     def encode(self) -> bytes:
         """Write what there is."""
         return encode_response(self.context.version, self.results, self.context.throttle_ms)
 
     def time_out(self) -> None:
-        """Answer that it took too long: the records may or may not become safe."""
-        if self.pending.done:
-            return
-        late = [
-            (key, [r._replace(error_code=ErrorCode.REQUEST_TIMED_OUT, base_offset=-1) for r in rs])
-            for key, rs in self.results
+        """Answer that some took too long: their records may or may not become safe."""
+        self.results = [
+            (key, [self._late(r) if (key, r.partition) in self.awaited else r for r in results])
+            for key, results in self.results
         ]
-        self.results = late
-        self.pending.complete(self.encode())
+        self._complete()
+
+    @staticmethod
+    def _late(result: PartitionResult) -> PartitionResult:
+        return result._replace(error_code=ErrorCode.REQUEST_TIMED_OUT, base_offset=-1)
+
+    def _complete(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        if not self.pending.done:
+            self.pending.complete(self.encode())
 
 
 def handle(
@@ -74,14 +84,14 @@ def handle(
     if request.acks == 0:
         _check_unanswered(answer)
         return None
-    if answer.awaited == 0:
+    if not answer.awaited:
         return answer.encode()
-    node.timers.after(request.timeout_ms, answer.time_out)
+    answer.timer = node.timers.after(request.timeout_ms, answer.time_out)
     return answer.pending
 
 
 def _append(
-    node: Node, answer: Answer, key: str | bytes, index: int, records: memoryview | None, acks: int
+    node: Node, answer: Answer, key: TopicKey, index: int, records: memoryview | None, acks: int
 ) -> PartitionResult:
     context = answer.context
     try:
@@ -94,8 +104,8 @@ def _append(
     except ApiError as error:
         return PartitionResult(index, error.code, message=error.message)
     if acks == ACKS_ALL and partition.high_watermark < appended.required_offset:
-        answer.awaited += 1
-        partition.when_safe(appended.required_offset, answer.arrived)
+        answer.awaited.add((key, index))
+        partition.when_safe(appended.required_offset, lambda: answer.arrived(key, index))
     return PartitionResult(
         index, 0, appended.base_offset, appended.append_time_ms, partition.log.start_offset
     )

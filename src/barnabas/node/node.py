@@ -34,6 +34,8 @@ from barnabas.storage.recovery import open_log
 
 PRODUCER_ID_BLOCK = 1000
 TOPICS_FOLDER = "topics"
+DELETED_FOLDER = "deleted"
+TOPIC_ID_FILE = "topic-id"
 
 
 class Node:
@@ -154,6 +156,10 @@ class Node:
         )
         return self.commit([record], now_ms)
 
+    def is_open(self, topic: TopicImage) -> bool:
+        """Tell whether every partition of a topic can be served already."""
+        return len(self.by_topic_id.get(topic.topic_id, ())) == len(topic.partitions)
+
     def config_of(self, topic: TopicImage) -> TopicConfig:
         """Return what a topic is configured with now."""
         return topic_config.resolve(topic.config, self.topic_defaults)
@@ -163,7 +169,10 @@ class Node:
         return f"{self.settings.broker.data_dir}/{TOPICS_FOLDER}/{name}"
 
     def _reconcile(self) -> None:
-        """Make partitions agree with the image: open, drop, configure."""
+        """Make partitions agree with the image: drop, open, configure."""
+        # Dropped first: a topic that is made again goes by the same name and folder.
+        for topic_id in [t for t in self.by_topic_id if t not in self.image.names]:
+            self._drop_topic(topic_id)
         for topic in self.image.topics.values():
             opened = self.by_topic_id.get(topic.topic_id, {})
             if len(opened) < len(topic.partitions):
@@ -172,13 +181,12 @@ class Node:
             for partition in opened.values():
                 if partition.config != config:
                     partition.configure(config)
-        for topic_id in [t for t in self.by_topic_id if t not in self.image.names]:
-            self._drop_topic(topic_id)
 
     def _open_topic(
         self, topic: TopicImage, *, clean: bool, recovery_points: dict[TopicPartition, int]
     ) -> None:
         config = self.config_of(topic)
+        self._claim_folder(topic)
         opened = self.by_topic_id.setdefault(topic.topic_id, {})
         for number, placed in enumerate(topic.partitions):
             if number in opened:
@@ -201,19 +209,42 @@ class Node:
         dropped = self.by_topic_id.pop(topic_id)
         for partition in dropped.values():
             del self.partitions[partition.name]
+        for partition in dropped.values():
             partition.retire()
-        name = next(iter(dropped.values())).name.topic
-        retired = f"{self.topic_folder(name)}.{topic_id.hex()}.deleted"
-        self.disk.rename(self.topic_folder(name), retired)
+        self._set_aside(self.topic_folder(next(iter(dropped.values())).name.topic), topic_id.hex())
+
+    def _claim_folder(self, topic: TopicImage) -> None:
+        """Mark a topic's folder as its own; what an earlier topic of the name left is set aside.
+
+        Without the mark a crash between a deletion and the removal of its files would give the
+        old records to the next topic of that name.
+        """
+        folder = self.topic_folder(topic.name)
+        mark, wanted = f"{folder}/{TOPIC_ID_FILE}", topic.topic_id.hex()
+        if self.disk.exists(mark):
+            owner = self.disk.read_bytes(mark).decode(errors="replace").strip()
+            if owner == wanted:
+                return
+            self._set_aside(folder, owner)
+        self.disk.make_folder(folder)
+        self.disk.write_atomic(mark, f"{wanted}\n".encode())
+
+    def _set_aside(self, folder: str, topic_id: str) -> None:
+        """Move a folder to where nothing is served from, and have it removed."""
+        base = f"{self.settings.broker.data_dir}/{DELETED_FOLDER}"
+        self.disk.make_folder(base)
+        retired = f"{base}/{topic_id}"
+        self.disk.rename(folder, retired)
         self.outbox.append(Remove((retired,), delay_ms=0))
 
     def _remove_strangers(self) -> None:
-        """Set aside folders that no topic owns: a deletion that a crash cut short."""
+        """Go on with deletions that a stop cut short; report folders that no topic owns."""
+        deleted = f"{self.settings.broker.data_dir}/{DELETED_FOLDER}"
+        for name in self.disk.list(deleted):
+            self.outbox.append(Remove((f"{deleted}/{name}",), delay_ms=0))
         base = f"{self.settings.broker.data_dir}/{TOPICS_FOLDER}"
         for name in self.disk.list(base):
-            if name.endswith(".deleted"):
-                self.outbox.append(Remove((f"{base}/{name}",), delay_ms=0))
-            elif name not in self.image.topics:
+            if name not in self.image.topics:
                 facts = {"folder": f"{base}/{name}"}
                 self.outbox.append(Notice("warning", "a folder belongs to no topic", facts))
 

@@ -142,7 +142,12 @@ class Partition:
         self.log.epochs.truncate_start(offset)
 
     def retire(self) -> None:
-        """Stop serving for good: the topic is deleted. Whoever waits is told on timeout."""
+        """Stop serving for good: the topic is deleted.
+
+        Consumers look again and find it gone; producers that wait are told on timeout.
+        """
+        for watcher in list(self.watchers):
+            watcher.on_progress()
         self.watchers.clear()
         self._waiting.clear()
         self._flushing = True  # no more syncs: the files are going away

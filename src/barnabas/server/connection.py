@@ -14,6 +14,7 @@ from collections import deque
 from struct import Struct
 from typing import TYPE_CHECKING
 
+from barnabas.handlers.context import RequestContext
 from barnabas.handlers.registry import PRODUCE, dispatch
 from barnabas.model.errors import WireError
 from barnabas.model.ports import Buffer, Chunk, FileSlice
@@ -100,6 +101,8 @@ class Connection:
             self._server.refuse(self, str(error))
         except (ConnectionError, TimeoutError, OSError) as error:
             self._server.lost(self, error)
+        except Exception as error:  # noqa: BLE001 - one request's bug must not hang its client
+            self._server.failed(self, error)
 
     def on_writable(self) -> None:
         """Go on where the kernel had no more room."""
@@ -211,24 +214,32 @@ class Connection:
         elif isinstance(answer, Pending):
             slot = Slot()
             self._slots.append(slot)
-            answer.when_done(lambda chunks: self._fill(slot, chunks))
+            if len(self._slots) > QUEUED_ANSWERS_MAX:
+                self._set_reading(wanted=False)
+            answer.when_done(lambda chunks: self._fill(slot, chunks, context))
+            return
         elif self._slots:
             slot = Slot()
             slot.chunks = answer
             self._slots.append(slot)
         else:
             self._queue(answer)
+        self._pace(context)
+
+    def _pace(self, context: RequestContext) -> None:
+        """Read no more for now where the client is over its quota or behind with our answers."""
         if context.throttle_ms:
             self._mute(context.throttle_ms)
         elif self._out_bytes > QUEUED_BYTES_MAX or len(self._slots) > QUEUED_ANSWERS_MAX:
             self._set_reading(wanted=False)
 
-    def _fill(self, slot: Slot, chunks: list[Chunk]) -> None:
+    def _fill(self, slot: Slot, chunks: list[Chunk], context: RequestContext) -> None:
         slot.chunks = chunks
         slots = self._slots
         while slots and (ready := slots[0].chunks) is not None:
             slots.popleft()
             self._queue(ready)
+        self._pace(context)
 
     def _queue(self, chunks: list[Chunk]) -> None:
         if self.closed:
