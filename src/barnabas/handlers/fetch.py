@@ -68,7 +68,16 @@ def _follower(node: Node, request: FetchRequest, context: RequestContext) -> tup
 class Fetch:
     """One request, until it is answered."""
 
-    __slots__ = ("context", "everything", "follower", "node", "pending", "request", "timer")
+    __slots__ = (
+        "context",
+        "everything",
+        "follower",
+        "in_session",
+        "node",
+        "pending",
+        "request",
+        "timer",
+    )
 
     def __init__(
         self,
@@ -84,6 +93,7 @@ class Fetch:
         self.context = context
         self.follower = follower
         self.everything = everything
+        self.in_session = isinstance(follower, FetchSession)
         self.pending: Pending[list[Chunk]] = Pending()
 
     def look(self) -> tuple[Found, int, bool]:
@@ -109,6 +119,9 @@ class Fetch:
 
     def wait(self) -> Pending[list[Chunk]]:
         """Look again whenever a partition moves, until the consumer's patience is over."""
+        if not self.in_session:
+            for followed in self.follower.followed.values():
+                followed.attach(self.node.find(followed.key, followed.wanted.partition))
         self.timer = self.node.timers.after(self.request.max_wait_ms, self._time_out)
         self.follower.waiting = self._look_again
         return self.pending
@@ -157,9 +170,11 @@ class Fetch:
         except ApiError as error:
             followed.detach()
             return FetchResult(wanted.partition, error.code)
-        followed.attach(partition)
+        if self.in_session:
+            followed.attach(partition)
         try:
-            partition.check_leader_epoch(wanted.leader_epoch)
+            if wanted.leader_epoch != partition.leader_epoch:
+                partition.check_leader_epoch(wanted.leader_epoch)
             records = partition.read(
                 wanted.fetch_offset,
                 min(wanted.max_bytes, budget),
@@ -167,9 +182,10 @@ class Fetch:
                 at_least_one=first,
             )
         except ApiError as error:
-            outside = error.code is ErrorCode.OFFSET_OUT_OF_RANGE
-            high = partition.high_watermark if outside else -1
-            return FetchResult(wanted.partition, error.code, high, -1, partition.log.start_offset)
+            if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
+                high, start = partition.high_watermark, partition.log.start_offset
+                return FetchResult(wanted.partition, error.code, high, -1, start)
+            return FetchResult(wanted.partition, error.code)
         return FetchResult(
             wanted.partition,
             0,

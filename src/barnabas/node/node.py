@@ -24,6 +24,7 @@ from barnabas.model.ports import Disk
 from barnabas.model.settings import Settings
 from barnabas.node.effects import Effect, Notice, Remove
 from barnabas.node.fetch_sessions import FetchSessions
+from barnabas.node.group_commit import GroupCommit
 from barnabas.node.journal import Journal
 from barnabas.node.partition import Partition, log_settings
 from barnabas.node.pending import Pending
@@ -48,6 +49,9 @@ class Node:
         self.node_id: NodeId = settings.broker.node_id
         self.outbox: list[Effect] = []
         self.timers = Timers()
+        self.commits = GroupCommit(
+            self.timers, settings.performance.linger_ms, settings.performance.batch_bytes
+        )
         self.journal = Journal(disk, settings.broker.data_dir, self.outbox)
         self.partitions: dict[TopicPartition, Partition] = {}
         self.by_topic_id: dict[TopicId, dict[int, Partition]] = {}
@@ -201,7 +205,13 @@ class Node:
             )
             self._report(str(name), recovered.truncated_bytes, recovered.problems)
             partition = Partition(
-                name, topic.topic_id, recovered.log, config, placed.leader_epoch, self.outbox
+                name,
+                topic.topic_id,
+                recovered.log,
+                config,
+                placed.leader_epoch,
+                self.outbox,
+                self.commits,
             )
             self.partitions[name] = opened[number] = partition
 

@@ -14,6 +14,7 @@ from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
 from barnabas.model.ids import TopicId, TopicPartition
 from barnabas.model.ports import FileSlice
 from barnabas.node.effects import Effect, Flush, Notice
+from barnabas.node.group_commit import GroupCommit
 from barnabas.node.validation import checked
 from barnabas.protocol.records import BatchHeader, parse_header, stamp_append_time
 from barnabas.storage.log import FlushTask, Log, LogSettings
@@ -38,6 +39,7 @@ class Partition:
     """The leader's side of one partition."""
 
     __slots__ = (
+        "_commits",
         "_flushing",
         "_outbox",
         "_storage_failed",
@@ -59,6 +61,7 @@ class Partition:
         config: TopicConfig,
         leader_epoch: int,
         outbox: list[Effect],
+        commits: GroupCommit,
     ) -> None:
         self.name = name
         self.topic_id = topic_id
@@ -72,6 +75,7 @@ class Partition:
         self._flushing = False
         self._storage_failed = False
         self._outbox = outbox
+        self._commits = commits
 
     @property
     def last_stable_offset(self) -> int:
@@ -102,7 +106,7 @@ class Partition:
             header = header._replace(max_timestamp=now_ms)
         base_offset = self._write(records, header)
         if self.config.flush_on_ack:
-            self._maybe_flush()
+            self._commits.appended(self, header.size)
         else:
             self._advance()
         return Appended(base_offset, append_time_ms, self.log.end_offset)
@@ -118,9 +122,9 @@ class Partition:
         self, offset: int, limit_bytes: int, *, committed_only: bool, at_least_one: bool
     ) -> FileSlice | None:
         """Return what a consumer may see from an offset on."""
+        if self.high_watermark <= offset <= self.log.end_offset:
+            return None  # caught up; or appended, but not yet for anybody to see
         upper = self.last_stable_offset if committed_only else self.high_watermark
-        if offset > self.high_watermark and offset <= self.log.end_offset:
-            return None  # appended, but not yet for anybody to see
         try:
             return self.log.read(offset, limit_bytes, upper, at_least_one=at_least_one)
         except CorruptBatchError as error:

@@ -27,6 +27,16 @@ else:
         os.fdatasync(descriptor)
 
 
+HAS_PWRITEV = hasattr(os, "pwritev")
+
+
+def write_at(descriptor: int, buffers: Sequence[Buffer], position: int) -> int:
+    """Write buffers at a position, in one call where the system has one for several."""
+    if HAS_PWRITEV:
+        return os.pwritev(descriptor, buffers, position)
+    return os.pwrite(descriptor, b"".join(buffers), position)
+
+
 class OsFile:
     """One file descriptor; closed when nobody refers to it any more, readers included."""
 
@@ -43,7 +53,7 @@ class OsFile:
         """Write everything at the end; on any failure cut back to where the end was."""
         end = self._end
         try:
-            written = os.pwritev(self.descriptor, buffers, end)
+            written = write_at(self.descriptor, buffers, end)
             wanted = sum(map(len, buffers))
             if written != wanted:
                 self._append_rest(b"".join(buffers), written)

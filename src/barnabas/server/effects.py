@@ -12,9 +12,10 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from barnabas.logs import get
-from barnabas.node.effects import Clean, Effect, Flush, Notice, Remove
+from barnabas.node.effects import Clean, Effect, Flush, Notice, Remove, Verify
 from barnabas.node.node import Node
 from barnabas.storage.compaction import Cleaned, Group
 from barnabas.storage.log import FlushTask
@@ -36,7 +37,7 @@ class EffectDriver:
         threads = node.settings.storage.flush_threads
         self._syncers = ThreadPoolExecutor(threads, thread_name_prefix="sync")
         self._chores = ThreadPoolExecutor(2, thread_name_prefix="chore")
-        self._cleaner: subprocess.Popen[bytes] | None = None
+        self._children: set[subprocess.Popen[bytes]] = set()
         self._syncing = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -54,6 +55,8 @@ class EffectDriver:
                     self._loop.call_later(delay_s, self._chores.submit, self._remove, effect)
                 case Clean():
                     self._chores.submit(self._clean, effect)
+                case Verify():
+                    self._chores.submit(self._verify, effect)
                 case Notice():
                     getattr(log, effect.level)(effect.event, **effect.facts)
 
@@ -69,8 +72,8 @@ class EffectDriver:
     def close(self) -> None:
         """Wait for syncs; abandon the rest, which a start picks up again."""
         self._syncers.shutdown(wait=True)
-        if self._cleaner is not None:
-            self._cleaner.kill()
+        for child in list(self._children):
+            child.kill()
         self._chores.shutdown(wait=True, cancel_futures=True)
 
     def sync(self, task: FlushTask) -> None:
@@ -100,20 +103,35 @@ class EffectDriver:
                 self._node.disk.remove(path)
 
     def _clean(self, effect: Clean) -> None:
+        output = self._run_apart({"clean": effect.plan.to_dict()})
         done: Cleaned | None = None
-        command = [sys.executable, "-m", "barnabas.server.cleaner"]
-        content = json.dumps(effect.plan.to_dict()).encode()
-        self._cleaner = subprocess.Popen(  # noqa: S603 - our own module
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        output, problem = self._cleaner.communicate(content)
-        if self._cleaner.returncode == 0:
+        if output is not None:
             groups, clean_upto, before, after = json.loads(output)
             done = Cleaned([Group(*group) for group in groups], clean_upto, before, after)
-        elif self._cleaner.returncode > 0:
-            text = problem.decode(errors="replace").strip().splitlines()
-            log.error("compaction failed", folder=effect.plan.folder, problem=text[-1:])
         self._report(effect.done, done)
+
+    def _verify(self, effect: Verify) -> None:
+        output = self._run_apart({"verify": effect.paths})
+        found = [] if output is None else json.loads(output)
+        self._report(effect.done, [(path, position) for path, position in found])
+
+    def _run_apart(self, job: dict[str, Any]) -> bytes | None:
+        """Do a job in a process of its own; None where it failed or was stopped."""
+        child = subprocess.Popen(
+            [sys.executable, "-m", "barnabas.server.cleaner"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        self._children.add(child)
+        output, problem = child.communicate(json.dumps(job).encode())
+        self._children.discard(child)
+        if child.returncode == 0:
+            return output
+        if child.returncode > 0:
+            text = problem.decode(errors="replace").strip().splitlines()
+            log.error("background work failed", job=next(iter(job)), problem=text[-1:])
+        return None
 
     def _report(self, callback: Callable[..., None], *arguments: object) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is gone: we are stopping
