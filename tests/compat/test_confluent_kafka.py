@@ -175,6 +175,6 @@ def test_refusals_arrive_as_errors(broker: Broker, client: Any, topic: str) -> N
     with pytest.raises(confluent_kafka.KafkaException, match="TOPIC_ALREADY_EXISTS"):
         create(client, topic)
     with pytest.raises(confluent_kafka.KafkaException, match="retention"):
-        create(client, f"{topic}-b", **{"retention.ms": "soon"})
+        create(client, f"{topic}-b", 1, **{"retention.ms": "soon"})
     with pytest.raises(confluent_kafka.KafkaException, match="INVALID_REPLICATION_FACTOR"):
         client.create_topics([admin.NewTopic(f"{topic}-c", 1, 3)])[f"{topic}-c"].result(20)
