@@ -62,6 +62,7 @@ class Node:
         self.advertised = (settings.broker.host, settings.broker.port)
         self._static_defaults = topic_config.defaults_from(settings)
         self._producer_ids = iter(range(0))
+        self._configured: dict[TopicId, tuple[dict[str, str], dict[str, str]]] = {}
 
     @property
     def image(self) -> Image:
@@ -139,13 +140,14 @@ class Node:
         """Give out an id that no producer ever had."""
         pending: Pending[int] = Pending()
         fresh = next(self._producer_ids, None)
-        if fresh is not None:
-            pending.complete(fresh)
-            return pending
-        first = self.image.next_producer_id
-        block = ProducerIdsReserved(next_producer_id=first + PRODUCER_ID_BLOCK)
-        self._producer_ids = iter(range(first + 1, first + PRODUCER_ID_BLOCK))
-        self.commit([block], now_ms).when_done(lambda _: pending.complete(first))
+        changes: list[MetadataRecord] = []
+        if fresh is None:
+            fresh = self.image.next_producer_id
+            end = fresh + PRODUCER_ID_BLOCK
+            self._producer_ids = iter(range(fresh + 1, end))
+            changes.append(ProducerIdsReserved(next_producer_id=end))
+        # Even with nothing to write: the block of this id may not be on disk yet.
+        self.journal.propose(changes, now_ms, lambda: pending.complete(fresh))
         return pending
 
     def auto_create(self, name: str, now_ms: int) -> Pending[bool]:
@@ -177,14 +179,23 @@ class Node:
         # Dropped first: a topic that is made again goes by the same name and folder.
         for topic_id in [t for t in self.by_topic_id if t not in self.image.names]:
             self._drop_topic(topic_id)
+        defaults = self.topic_defaults
         for topic in self.image.topics.values():
             opened = self.by_topic_id.get(topic.topic_id, {})
             if len(opened) < len(topic.partitions):
                 self._open_topic(topic, clean=False, recovery_points={})
-            config = self.config_of(topic)
-            for partition in opened.values():
-                if partition.config != config:
-                    partition.configure(config)
+            self._configure(topic, defaults)
+
+    def _configure(self, topic: TopicImage, defaults: dict[str, str]) -> None:
+        """Pass a topic's configuration on where it changed; to work it out is dear."""
+        source = (topic.config, defaults)
+        if self._configured.get(topic.topic_id) == source:
+            return
+        self._configured[topic.topic_id] = (dict(topic.config), defaults)
+        config = topic_config.resolve(topic.config, defaults)
+        for partition in self.by_topic_id[topic.topic_id].values():
+            if partition.config != config:
+                partition.configure(config)
 
     def _open_topic(
         self, topic: TopicImage, *, clean: bool, recovery_points: dict[TopicPartition, int]
@@ -217,6 +228,7 @@ class Node:
 
     def _drop_topic(self, topic_id: TopicId) -> None:
         dropped = self.by_topic_id.pop(topic_id)
+        self._configured.pop(topic_id, None)
         for partition in dropped.values():
             del self.partitions[partition.name]
         for partition in dropped.values():

@@ -27,8 +27,10 @@ from barnabas.testing.dialogue import Dialogue
 from barnabas.testing.requests import create_topic, error_codes, fetch, produce
 
 
-def topic(name: str = "a", partitions: int = 1, copies: int = 1, **config: str) -> CreatableTopic:
-    entries = [CreatableTopicConfig(name=k, value=v) for k, v in config.items()]
+def topic(
+    name: str = "a", partitions: int = 1, copies: int = 1, config: tuple[str, str] | None = None
+) -> CreatableTopic:
+    entries = [CreatableTopicConfig(name=k, value=v) for k, v in [config or ("", "")] if k]
     return CreatableTopic(
         name=name, num_partitions=partitions, replication_factor=copies, configs=entries
     )
@@ -67,7 +69,7 @@ def test_minus_one_is_the_broker_s_default(tmp_path: Path) -> None:
 
 
 def test_the_answer_tells_id_and_configs(talk: Dialogue) -> None:
-    (made,) = create(talk, topic(**{"retention.ms": "5"}))
+    (made,) = create(talk, topic(config=("retention.ms", "5")))
     assert made.topic_id == talk.node.image.topics["a"].topic_id != NO_TOPIC_ID
     by_name = {entry.name: entry for entry in made.configs}
     assert (by_name["retention.ms"].value, by_name["retention.ms"].config_source) == ("5", 1)
@@ -84,8 +86,8 @@ def test_the_answer_tells_id_and_configs(talk: Dialogue) -> None:
         (topic(partitions=-2), 37, "partitions"),
         (topic(copies=2), 38, "2"),
         (topic(copies=0), 38, "0"),
-        (topic(**{"retention.ms": "soon"}), 40, "retention.ms"),
-        (topic(**{"retention.msec": "1"}), 40, "retention.ms"),
+        (topic(config=("retention.ms", "soon")), 40, "retention.ms"),
+        (topic(config=("retention.msec", "1")), 40, "retention.ms"),
         (placed((0, [1]), (2, [1])), 39, "gaps"),
         (placed((0, [7])), 39, "brokers"),
         (placed((0, [1, 1])), 39, "once"),
