@@ -60,8 +60,8 @@ def _follower(node: Node, request: FetchRequest, context: RequestContext) -> tup
         follower.follow(request.topics)
         return follower, True
     session = node.sessions.resume(request.session_id, request.session_epoch, by_id=by_id)
-    session.forget(request.forgotten)
     session.follow(request.topics)
+    session.forget(request.forgotten)
     return session, False
 
 
