@@ -60,8 +60,8 @@ def _follower(node: Node, request: FetchRequest, context: RequestContext) -> tup
         follower.follow(request.topics)
         return follower, True
     session = node.sessions.resume(request.session_id, request.session_epoch, by_id=by_id)
-    session.forget(request.forgotten)
     session.follow(request.topics)
+    session.forget(request.forgotten)
     return session, False
 
 
@@ -138,8 +138,8 @@ class Fetch:
                     # Served last next time, so that one busy partition starves no other.
                     session.suspects.pop(followed, None)
                     session.suspects[followed] = None
-        if session is None:
-            self.follower.close()
+        if session is None or session.closed:
+            self.follower.close()  # again, for a session that was closed while it waited
         context = self.context
         context.throttle_ms = self.node.fetch_quota.use(context.client_id, size, context.now_ms)
         return encode_response(
@@ -167,8 +167,12 @@ class Fetch:
         wanted = followed.wanted
         try:
             partition = self.node.find(followed.key, wanted.partition)
-            if self.in_session:
-                followed.attach(partition)
+        except ApiError as error:
+            followed.detach()
+            return FetchResult(wanted.partition, error.code)
+        if self.in_session:
+            followed.attach(partition)
+        try:
             if wanted.leader_epoch != partition.leader_epoch:
                 partition.check_leader_epoch(wanted.leader_epoch)
             records = partition.read(

@@ -17,6 +17,7 @@ from barnabas.protocol.produce import (
     encode_response,
 )
 
+TopicKey = str | bytes
 ACKS_ALL = -1
 ZSTD = 4
 ZSTD_FROM_VERSION = 7
@@ -29,8 +30,8 @@ class Answer:
 
     def __init__(self, context: RequestContext) -> None:
         self.context = context
-        self.results: list[tuple[str | bytes, list[PartitionResult]]] = []
-        self.awaited = 0
+        self.results: list[tuple[TopicKey, list[PartitionResult]]] = []
+        self.awaited: set[tuple[TopicKey, int]] = set()
         self._pending: Pending[bytes] | None = None
         self._timer: Timer | None = None
 
@@ -40,25 +41,33 @@ class Answer:
         self._timer = timers.after(timeout_ms, self._time_out)
         return self._pending
 
-    def arrived(self) -> None:
+    def arrived(self, key: TopicKey, index: int) -> None:
         """One partition is safe."""
-        self.awaited -= 1
-        if self.awaited == 0 and self._pending is not None and self._timer is not None:
-            self._timer.cancel()
-            self._pending.complete(self.encode())
+        self.awaited.discard((key, index))
+        if not self.awaited:
+            self._complete()
 
     def encode(self) -> bytes:
         """Write what there is."""
         return encode_response(self.context.version, self.results, self.context.throttle_ms)
 
     def _time_out(self) -> None:
-        """Answer that it took too long: the records may or may not become safe."""
-        assert self._pending is not None
+        """Answer that some took too long: their records may or may not become safe."""
         self.results = [
-            (key, [r._replace(error_code=ErrorCode.REQUEST_TIMED_OUT, base_offset=-1) for r in rs])
-            for key, rs in self.results
+            (key, [self._late(r) if (key, r.partition) in self.awaited else r for r in results])
+            for key, results in self.results
         ]
-        self._pending.complete(self.encode())
+        self._complete()
+
+    @staticmethod
+    def _late(result: PartitionResult) -> PartitionResult:
+        return result._replace(error_code=ErrorCode.REQUEST_TIMED_OUT, base_offset=-1)
+
+    def _complete(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._pending is not None and not self._pending.done:
+            self._pending.complete(self.encode())
 
 
 def handle(
@@ -82,13 +91,13 @@ def handle(
     if request.acks == 0:
         _check_unanswered(answer)
         return None
-    if answer.awaited == 0:
+    if not answer.awaited:
         return answer.encode()
     return answer.wait(node.timers, request.timeout_ms)
 
 
 def _append(
-    node: Node, answer: Answer, key: str | bytes, index: int, records: memoryview | None, acks: int
+    node: Node, answer: Answer, key: TopicKey, index: int, records: memoryview | None, acks: int
 ) -> PartitionResult:
     context = answer.context
     try:
@@ -101,8 +110,8 @@ def _append(
     except ApiError as error:
         return PartitionResult(index, error.code, message=error.message)
     if acks == ACKS_ALL and partition.high_watermark < appended.required_offset:
-        answer.awaited += 1
-        partition.when_safe(appended.required_offset, answer.arrived)
+        answer.awaited.add((key, index))
+        partition.when_safe(appended.required_offset, lambda: answer.arrived(key, index))
     return PartitionResult(
         index, 0, appended.base_offset, appended.append_time_ms, partition.log.start_offset
     )

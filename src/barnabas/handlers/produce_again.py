@@ -137,8 +137,10 @@ class Shapes:
             shape.index, 0, appended.base_offset, appended.append_time_ms, start_offset
         )
         answer.results.append((shape.key, [result]))
-        answer.awaited = 1
-        shape.partition.when_safe(appended.required_offset, answer.arrived)
+        answer.awaited.add((shape.key, shape.index))
+        shape.partition.when_safe(
+            appended.required_offset, lambda: answer.arrived(shape.key, shape.index)
+        )
         return answer.wait(self._node.timers, shape.timeout_ms).map(lambda body: [head, body])
 
 

@@ -53,9 +53,9 @@ class Journal:
         self, changes: Sequence[MetadataRecord], now_ms: int, action: Callable[[], None]
     ) -> None:
         """Commit records, then call the action."""
+        self._append(self._log, changes, now_ms)  # first: where the disk refuses, nothing happened
         for change in changes:
             self.image.replay(change)
-        self._append(self._log, changes, now_ms)
         self._waiting.append((self._log.end_offset, action))
         self._flush()
 

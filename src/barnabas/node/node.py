@@ -35,6 +35,8 @@ from barnabas.storage.recovery import open_log
 
 PRODUCER_ID_BLOCK = 1000
 TOPICS_FOLDER = "topics"
+DELETED_FOLDER = "deleted"
+TOPIC_ID_FILE = "topic-id"
 
 
 class Node:
@@ -61,6 +63,7 @@ class Node:
         self.advertised = (settings.broker.host, settings.broker.port)
         self._static_defaults = topic_config.defaults_from(settings)
         self._producer_ids = iter(range(0))
+        self._configured: dict[TopicId, tuple[dict[str, str], dict[str, str]]] = {}
 
     @property
     def image(self) -> Image:
@@ -137,13 +140,14 @@ class Node:
         """Give out an id that no producer ever had."""
         pending: Pending[int] = Pending()
         fresh = next(self._producer_ids, None)
-        if fresh is not None:
-            pending.complete(fresh)
-            return pending
-        first = self.image.next_producer_id
-        block = ProducerIdsReserved(next_producer_id=first + PRODUCER_ID_BLOCK)
-        self._producer_ids = iter(range(first + 1, first + PRODUCER_ID_BLOCK))
-        self.commit([block], now_ms).when_done(lambda _: pending.complete(first))
+        changes: list[MetadataRecord] = []
+        if fresh is None:
+            fresh = self.image.next_producer_id
+            end = fresh + PRODUCER_ID_BLOCK
+            self._producer_ids = iter(range(fresh + 1, end))
+            changes.append(ProducerIdsReserved(next_producer_id=end))
+        # Even with nothing to write: the block of this id may not be on disk yet.
+        self.journal.propose(changes, now_ms, lambda: pending.complete(fresh))
         return pending
 
     def auto_create(self, name: str, now_ms: int) -> Pending[bool]:
@@ -158,6 +162,10 @@ class Node:
         )
         return self.commit([record], now_ms)
 
+    def is_open(self, topic: TopicImage) -> bool:
+        """Tell whether every partition of a topic can be served already."""
+        return len(self.by_topic_id.get(topic.topic_id, ())) == len(topic.partitions)
+
     def config_of(self, topic: TopicImage) -> TopicConfig:
         """Return what a topic is configured with now."""
         return topic_config.resolve(topic.config, self.topic_defaults)
@@ -167,22 +175,33 @@ class Node:
         return f"{self.settings.broker.data_dir}/{TOPICS_FOLDER}/{name}"
 
     def _reconcile(self) -> None:
-        """Make partitions agree with the image: open, drop, configure."""
+        """Make partitions agree with the image: drop, open, configure."""
+        # Dropped first: a topic that is made again goes by the same name and folder.
+        for topic_id in [t for t in self.by_topic_id if t not in self.image.names]:
+            self._drop_topic(topic_id)
+        defaults = self.topic_defaults
         for topic in self.image.topics.values():
             opened = self.by_topic_id.get(topic.topic_id, {})
             if len(opened) < len(topic.partitions):
                 self._open_topic(topic, clean=False, recovery_points={})
-            config = self.config_of(topic)
-            for partition in opened.values():
-                if partition.config != config:
-                    partition.configure(config)
-        for topic_id in [t for t in self.by_topic_id if t not in self.image.names]:
-            self._drop_topic(topic_id)
+            self._configure(topic, defaults)
+
+    def _configure(self, topic: TopicImage, defaults: dict[str, str]) -> None:
+        """Pass a topic's configuration on where it changed; to work it out is dear."""
+        source = (topic.config, defaults)
+        if self._configured.get(topic.topic_id) == source:
+            return
+        self._configured[topic.topic_id] = (dict(topic.config), defaults)
+        config = topic_config.resolve(topic.config, defaults)
+        for partition in self.by_topic_id[topic.topic_id].values():
+            if partition.config != config:
+                partition.configure(config)
 
     def _open_topic(
         self, topic: TopicImage, *, clean: bool, recovery_points: dict[TopicPartition, int]
     ) -> None:
         config = self.config_of(topic)
+        self._claim_folder(topic)
         opened = self.by_topic_id.setdefault(topic.topic_id, {})
         self.by_topic_name[topic.name] = opened
         for number, placed in enumerate(topic.partitions):
@@ -210,23 +229,48 @@ class Node:
 
     def _drop_topic(self, topic_id: TopicId) -> None:
         dropped = self.by_topic_id.pop(topic_id)
+        self._configured.pop(topic_id, None)
         for partition in dropped.values():
             del self.partitions[partition.name]
+        for partition in dropped.values():
             partition.retire()
         name = next(iter(dropped.values())).name.topic
         if self.by_topic_name.get(name) is dropped:
             del self.by_topic_name[name]
-        retired = f"{self.topic_folder(name)}.{topic_id.hex()}.deleted"
-        self.disk.rename(self.topic_folder(name), retired)
+        self._set_aside(self.topic_folder(name), topic_id.hex())
+
+    def _claim_folder(self, topic: TopicImage) -> None:
+        """Mark a topic's folder as its own; what an earlier topic of the name left is set aside.
+
+        Without the mark a crash between a deletion and the removal of its files would give the
+        old records to the next topic of that name.
+        """
+        folder = self.topic_folder(topic.name)
+        mark, wanted = f"{folder}/{TOPIC_ID_FILE}", topic.topic_id.hex()
+        if self.disk.exists(mark):
+            owner = self.disk.read_bytes(mark).decode(errors="replace").strip()
+            if owner == wanted:
+                return
+            self._set_aside(folder, owner)
+        self.disk.make_folder(folder)
+        self.disk.write_atomic(mark, f"{wanted}\n".encode())
+
+    def _set_aside(self, folder: str, topic_id: str) -> None:
+        """Move a folder to where nothing is served from, and have it removed."""
+        base = f"{self.settings.broker.data_dir}/{DELETED_FOLDER}"
+        self.disk.make_folder(base)
+        retired = f"{base}/{topic_id}"
+        self.disk.rename(folder, retired)
         self.outbox.append(Remove((retired,), delay_ms=0))
 
     def _remove_strangers(self) -> None:
-        """Set aside folders that no topic owns: a deletion that a crash cut short."""
+        """Go on with deletions that a stop cut short; report folders that no topic owns."""
+        deleted = f"{self.settings.broker.data_dir}/{DELETED_FOLDER}"
+        for name in self.disk.list(deleted):
+            self.outbox.append(Remove((f"{deleted}/{name}",), delay_ms=0))
         base = f"{self.settings.broker.data_dir}/{TOPICS_FOLDER}"
         for name in self.disk.list(base):
-            if name.endswith(".deleted"):
-                self.outbox.append(Remove((f"{base}/{name}",), delay_ms=0))
-            elif name not in self.image.topics:
+            if name not in self.image.topics:
                 facts = {"folder": f"{base}/{name}"}
                 self.outbox.append(Notice("warning", "a folder belongs to no topic", facts))
 

@@ -156,7 +156,10 @@ class Partition:
         self.log.epochs.truncate_start(offset)
 
     def retire(self) -> None:
-        """Stop serving for good: the topic is deleted. Followers look again and find it gone."""
+        """Stop serving for good: the topic is deleted.
+
+        Consumers look again and find it gone; producers that wait are told on timeout.
+        """
         for watcher in list(self.watchers):
             watcher.on_progress()
         self.watchers.clear()

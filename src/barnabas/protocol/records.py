@@ -288,10 +288,12 @@ def _write_bytes(content: bytearray, value: bytes | None) -> None:
     content += value
 
 
-def recompress(batch: Buffer, header: BatchHeader, codec: Codec) -> bytearray:
+def recompress(
+    batch: Buffer, header: BatchHeader, codec: Codec, level: int | None = None
+) -> bytearray:
     """Return the same batch under another codec; its records are not touched singly."""
     body = decompress(Codec(header.codec), memoryview(batch)[HEADER_BYTES:])
-    packed = bytearray(memoryview(batch)[:HEADER_BYTES]) + compress(codec, body)
+    packed = bytearray(memoryview(batch)[:HEADER_BYTES]) + compress(codec, body, level)
     _LENGTH_AT_8.pack_into(packed, 8, len(packed) - LENGTH_OVERHEAD)
     _ATTRIBUTES_AT_21.pack_into(packed, 21, (header.attributes & ~CODEC_MASK) | codec)
     _CRC_AT_17.pack_into(packed, 17, checksum(packed))

@@ -14,6 +14,7 @@ from collections import deque
 from struct import Struct
 from typing import TYPE_CHECKING
 
+from barnabas.handlers.context import RequestContext
 from barnabas.handlers.registry import PRODUCE, dispatch
 from barnabas.model.errors import WireError
 from barnabas.model.ports import Buffer, Chunk, FileSlice
@@ -103,6 +104,8 @@ class Connection:
             self._server.refuse(self, str(error))
         except (ConnectionError, TimeoutError, OSError) as error:
             self._server.lost(self, error)
+        except Exception as error:  # noqa: BLE001 - one request's bug must not hang its client
+            self._server.failed(self, error)
         if self._out:
             self.flush()
         else:
@@ -216,47 +219,54 @@ class Connection:
         now_ms = server.wall_clock_ms()
         if self._prefix_bytes:
             known = server.shapes.answer(frame, self._prefix_bytes, now_ms)
+            if isinstance(known, bytes) and not self._slots:
+                self._out.append(known)
+                self._out_bytes += len(known)
+                self._pace()
+                return
             if known is not None:
-                if isinstance(known, bytes) and not self._slots:
-                    self._out.append(known)
-                    self._out_bytes += len(known)
-                else:
-                    self._promise(known if isinstance(known, Pending) else [known[4:]])
-                self._check_queue()
+                self._promise(known if isinstance(known, Pending) else [known[4:]])
                 return
         answer, context = dispatch(server.node, frame, self.host, now_ms, server.shapes)
         self._prefix_bytes = context.prefix_bytes
-        if answer is not None:
-            self._promise(answer)
-        if context.throttle_ms:
-            self._mute(context.throttle_ms)
+        if answer is None:
+            self._pace(context)
         else:
-            self._check_queue()
+            self._promise(answer, context)
 
-    def _promise(self, answer: list[Chunk] | Pending[list[Chunk]]) -> None:
+    def _promise(
+        self, answer: list[Chunk] | Pending[list[Chunk]], context: RequestContext | None = None
+    ) -> None:
         """Queue an answer in its turn."""
         if isinstance(answer, Pending):
             slot = Slot()
             self._slots.append(slot)
-            answer.when_done(lambda chunks: self._fill(slot, chunks))
-        elif self._slots:
+            answer.when_done(lambda chunks: self._fill(slot, chunks, context))
+            if not answer.done:
+                self._pace()
+            return
+        if self._slots:
             slot = Slot()
             slot.chunks = answer
             self._slots.append(slot)
         else:
             self._queue(answer)
+        self._pace(context)
 
-    def _check_queue(self) -> None:
-        """Read no further while too much waits to be sent."""
-        if self._out_bytes > QUEUED_BYTES_MAX or len(self._slots) > QUEUED_ANSWERS_MAX:
+    def _pace(self, context: RequestContext | None = None) -> None:
+        """Read no more for now where the client is over its quota or behind with our answers."""
+        if context is not None and context.throttle_ms:
+            self._mute(context.throttle_ms)
+        elif self._out_bytes > QUEUED_BYTES_MAX or len(self._slots) > QUEUED_ANSWERS_MAX:
             self._set_reading(wanted=False)
 
-    def _fill(self, slot: Slot, chunks: list[Chunk]) -> None:
+    def _fill(self, slot: Slot, chunks: list[Chunk], context: RequestContext | None) -> None:
         slot.chunks = chunks
         slots = self._slots
         while slots and (ready := slots[0].chunks) is not None:
             slots.popleft()
             self._queue(ready)
+        self._pace(context)
 
     def _queue(self, chunks: list[Chunk]) -> None:
         if self.closed:

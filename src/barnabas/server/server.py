@@ -98,8 +98,10 @@ class Server:
     def run_event(self, callback: Callable[..., None], *arguments: object) -> None:
         """Run a callback as an event: with the time set before, and everything done after."""
         self.node.timers.now_ms = self.monotonic_ms()
-        callback(*arguments)
-        self.after_event()
+        try:
+            callback(*arguments)
+        finally:
+            self.after_event()
 
     def after_event(self) -> None:
         """Send answers, carry out effects, arm the timer."""
@@ -145,6 +147,11 @@ class Server:
     def refuse(self, connection: Connection, problem: str) -> None:
         """Close a connection that does not speak the protocol."""
         log.warning("closed a connection", client=connection.host, problem=problem)
+        connection.close()
+
+    def failed(self, connection: Connection, error: Exception) -> None:
+        """Close a connection whose request brought out a mistake of ours."""
+        log.error("a request failed", client=connection.host, exc_info=error)
         connection.close()
 
     def lost(self, connection: Connection, error: OSError) -> None:
