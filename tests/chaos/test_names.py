@@ -49,28 +49,26 @@ NAMES = [
     "x" * 250,
     "x" * 30_000,
 ]
-NAMELESS = set(
-    [
-        "ApiVersions",
-        "SaslHandshake",
-        "SaslAuthenticate",
-        "InitProducerId",
-        "DescribeCluster",
-        "FindCoordinator",
-        "JoinGroup",
-        "SyncGroup",
-        "Heartbeat",
-        "LeaveGroup",
-        "DescribeGroups",
-        "ListGroups",
-        "DeleteGroups",
-        "EndTxn",
-        "AddOffsetsToTxn",
-        "DescribeTransactions",
-        "ListTransactions",
-        "ListConfigResources",
-    ]
-)
+NAMELESS = {
+    "ApiVersions",
+    "SaslHandshake",
+    "SaslAuthenticate",
+    "InitProducerId",
+    "DescribeCluster",
+    "FindCoordinator",
+    "JoinGroup",
+    "SyncGroup",
+    "Heartbeat",
+    "LeaveGroup",
+    "DescribeGroups",
+    "ListGroups",
+    "DeleteGroups",
+    "EndTxn",
+    "AddOffsetsToTxn",
+    "DescribeTransactions",
+    "ListTransactions",
+    "ListConfigResources",
+}
 """Served now or one day, without the name of a topic in the request."""
 TOPIC = 2
 Build = Callable[[str], Message]

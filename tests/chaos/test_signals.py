@@ -45,10 +45,11 @@ def bytes_read(broker: BrokerSubprocess) -> int:
     return int(next(line for line in lines if line.startswith("rchar")).split()[1])
 
 
-def test_a_clean_stop_leaves_nothing_to_check(broker: BrokerSubprocess) -> None:
+@pytest.mark.parametrize("idempotent", [True, False])
+def test_a_clean_stop_leaves_nothing_to_check(broker: BrokerSubprocess, idempotent: bool) -> None:
     idle = bytes_read(broker)
     create_topic(broker.bootstrap, "clean", 2)
-    with Load(broker.bootstrap, "clean", 2, size=20_000) as load:
+    with Load(broker.bootstrap, "clean", 2, size=20_000, idempotent=idempotent) as load:
         load.wait_for(1000)
         load.finish()
     broker.restart()
@@ -169,7 +170,7 @@ def test_damaged_metadata_stops_the_start(tmp_path: Path) -> None:
         content = bytearray(log.read_bytes())
         content[100] ^= 0x10
         log.write_bytes(content)
-        with pytest.raises(BrokerFailedError, match="is damaged at byte 0"):
+        with pytest.raises(BrokerFailedError, match="is damaged: metadata up to offset"):
             broker.start()
         assert broker.wait() == 1
         content[100] ^= 0x10

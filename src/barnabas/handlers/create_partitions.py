@@ -1,9 +1,11 @@
 """CreatePartitions (key 37), versions 0 to 3."""
 
+from collections import Counter
+
 from barnabas.controller import topics
 from barnabas.handlers.context import RequestContext
 from barnabas.metadata.records import PartitionsAdded
-from barnabas.model.errors import ApiError
+from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.node.node import Node
 from barnabas.node.pending import Pending
 from barnabas.protocol.messages.create_partitions import (
@@ -17,11 +19,16 @@ def handle(
     node: Node, request: CreatePartitionsRequest, context: RequestContext
 ) -> CreatePartitionsResponse | Pending[CreatePartitionsResponse]:
     """Grow topics."""
+    times = Counter(topic.name for topic in request.topics)
     results, records = [], list[PartitionsAdded]()
     partitions = 0
     for topic in request.topics:
         placement = [assignment.broker_ids for assignment in topic.assignments or ()]
         try:
+            if times[topic.name] > 1:
+                raise ApiError(  # noqa: TRY301
+                    ErrorCode.INVALID_REQUEST, f"topic {topic.name!r} is named more than once"
+                )
             record = topics.add_partitions(
                 node.image, topic.name, topic.count, placement, node.nodes
             )

@@ -4,12 +4,11 @@ The node owns the metadata journal, the partitions, fetch sessions and timers. E
 done in the world goes into `outbox`; everything that happens in the world comes in as a call.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 
 from barnabas.controller import topics as topic_decisions
 from barnabas.controller.configs import altered_defaults
-from barnabas.controller.topics import PARTITIONS_MAX
 from barnabas.metadata import topic_config
 from barnabas.metadata.image import Image, TopicImage
 from barnabas.metadata.records import (
@@ -17,28 +16,30 @@ from barnabas.metadata.records import (
     ClusterFormed,
     MetadataRecord,
     ProducerIdsReserved,
+    TopicCreated,
 )
 from barnabas.metadata.topic_config import TopicConfig
-from barnabas.model.errors import ApiError, ErrorCode, StorageError
+from barnabas.model.errors import ApiError, ErrorCode, StorageError, SyncFailedError
 from barnabas.model.ids import NodeId, TopicId, TopicPartition
 from barnabas.model.ports import Disk
 from barnabas.model.settings import Settings
 from barnabas.node.effects import Effect, Notice, Remove
 from barnabas.node.fetch_sessions import FetchSessions
 from barnabas.node.group_commit import GroupCommit
-from barnabas.node.journal import Journal, carry_out
+from barnabas.node.journal import Journal
 from barnabas.node.partition import Partition, log_settings
 from barnabas.node.pending import Pending
 from barnabas.node.quotas import Quota
 from barnabas.node.timers import Timers
 from barnabas.storage.checkpoints import Checkpoints
+from barnabas.storage.ownership import own_folder
 from barnabas.storage.recovery import open_log
 
 PRODUCER_ID_BLOCK = 1000
 TOPICS_FOLDER = "topics"
-TOPIC_ID_FILE = "topic-id"
-METADATA = TopicPartition("@metadata", 0)
-"""The metadata log among the recovery points; no topic can be called so."""
+DELETED_FOLDER = "deleted"
+STRANGERS_FOLDER = "strangers"
+REOPEN_AFTER_MS = 1000
 
 
 class Node:
@@ -57,17 +58,21 @@ class Node:
         self.journal = Journal(disk, settings.broker.data_dir, self.outbox)
         self.partitions: dict[TopicPartition, Partition] = {}
         self.by_topic_id: dict[TopicId, dict[int, Partition]] = {}
+        self.by_topic_name: dict[str, dict[int, Partition]] = {}
         self.sessions = FetchSessions(settings.performance.fetch_session_slots, rng)
         self.produce_quota = Quota(settings.performance.producer_quota_bytes_per_second)
         self.fetch_quota = Quota(settings.performance.consumer_quota_bytes_per_second)
         self.checkpoints = Checkpoints(disk, settings.broker.data_dir)
         self.advertised = (settings.broker.host, settings.broker.port)
-        self.partitions_max = PARTITIONS_MAX
         self._static_defaults = topic_config.defaults_from(settings)
         self._producer_ids = iter(range(0))
-        self._ids_waiting: list[tuple[Pending[int], int]] | None = None
-        self._topic_names: dict[TopicId, str] = {}
-        self._offline: set[TopicPartition] = set()
+        self._configured: dict[TopicId, tuple[dict[str, str], dict[str, str]]] = {}
+        # Topics whose creation is not synced yet: nothing may be stored in their name.
+        self._uncommitted: set[str] = set()
+        # Topics of which a log could not be opened, for the disk refused.
+        self._unopened: set[TopicId] = set()
+        self._reopening = False
+        self.partitions_max = topic_decisions.PARTITIONS_MAX
 
     @property
     def image(self) -> Image:
@@ -87,19 +92,17 @@ class Node:
     def start(self, now_ms: int) -> None:
         """Load everything from disk and become ready to serve."""
         clean = self.checkpoints.take_clean_marker()
-        recovery_points = self.checkpoints.recovery_points()
-        recovered = self.journal.open(recovery_points.pop(METADATA, 0))
+        recovered = self.journal.open()
         self._report("metadata", recovered.truncated_bytes, recovered.problems)
-        if self.journal.is_long:
-            self._shorten_journal(recovery_points)
+        self._refuse_lost_metadata()
         changes: list[MetadataRecord] = []
         if not self.image.cluster_id:
             named = self.settings.cluster.cluster_id or self._new_cluster_id()
             changes.append(ClusterFormed(cluster_id=named))
         self.journal.commit_now([*changes, BrokerStarted(node_id=self.node_id)], now_ms)
+        recovery_points = self.checkpoints.recovery_points()
         for topic in self.image.topics.values():
-            self._open_topic(topic, clean=clean, recovery_points=recovery_points)
-        self._sync_recovered()
+            self._try_to_open(topic, clean=clean, recovery_points=recovery_points)
         self._remove_strangers()
 
     def stop(self) -> None:
@@ -111,14 +114,16 @@ class Node:
             partition.log.close()
         self.journal.close()
         self.checkpoints.write_recovery_points(self.recovery_points())
-        if not self._offline:
+        if all(self.is_open(topic) for topic in self.image.topics.values()):
             self.checkpoints.write_clean_marker()
 
     def recovery_points(self) -> dict[TopicPartition, int]:
-        """Up to where each log is safe on disk."""
-        points = {name: p.log.flushed_offset for name, p in self.partitions.items()}
-        points[METADATA] = self.journal.flushed_offset
-        return points
+        """Up to where each log is safe on disk, by the ids of topics: names are used again."""
+        return {
+            TopicPartition(topic_id.hex(), number): partition.log.flushed_offset
+            for topic_id, opened in self.by_topic_id.items()
+            for number, partition in opened.items()
+        }
 
     def commit(self, changes: Sequence[MetadataRecord], now_ms: int) -> Pending[bool]:
         """Write metadata; what it changes takes effect before the answer.
@@ -126,13 +131,26 @@ class Node:
         Raises `ApiError` where the disk refuses; nothing has changed then.
         """
         pending: Pending[bool] = Pending()
+        created = [change.topic_id for change in changes if isinstance(change, TopicCreated)]
 
         def committed() -> None:
+            self._uncommitted.difference_update(created)
             self._reconcile()
             pending.complete(result=True)
 
-        self.journal.propose(changes, now_ms, committed)
+        self._propose(changes, now_ms, committed)
+        self._uncommitted.update(created)
         return pending
+
+    def _propose(
+        self, changes: Sequence[MetadataRecord], now_ms: int, action: Callable[[], None]
+    ) -> None:
+        try:
+            self.journal.propose(changes, now_ms, action)
+        except OSError as error:
+            raise ApiError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"the disk refused metadata: {error}"
+            ) from error
 
     def commit_now(self, changes: Sequence[MetadataRecord], now_ms: int) -> None:
         """Write metadata before anybody is served."""
@@ -142,25 +160,27 @@ class Node:
     def find(self, key: str | bytes, partition: int) -> Partition:
         """Return a partition by its topic's name or id, or raise what its absence means."""
         if isinstance(key, str):
-            found = self.partitions.get(TopicPartition(key, partition))
-            if found is None:
-                raise self._absent(key, partition)
-            return found
-        by_index = self.by_topic_id.get(TopicId(key))
-        if by_index is None:
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
-        if partition not in by_index:
-            raise self._absent(self._topic_names[TopicId(key)], partition)
-        return by_index[partition]
+            by_index = self.by_topic_name.get(key)
+        else:
+            by_index = self.by_topic_id.get(TopicId(key))
+            if by_index is None:
+                raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
+        found = None if by_index is None else by_index.get(partition)
+        if found is None:
+            raise self._absent(key, partition)
+        return found
 
-    def _absent(self, topic: str, partition: int) -> ApiError:
-        if TopicPartition(topic, partition) in self._offline:
-            return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "its log cannot be opened for now")
+    def _absent(self, key: str | bytes, partition: int) -> ApiError:
+        """Return the error for a partition that is not open: there is none, or none for now."""
+        topic = self.image.topics.get(key) if isinstance(key, str) else self.image.topic_by_id(key)
+        tried = topic is not None and topic.topic_id in self._unopened
+        if topic is not None and tried and 0 <= partition < len(topic.partitions):
+            return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "its log cannot be opened yet")
         return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def check_room(self, partitions: int) -> None:
         """Refuse partitions for which there would not be enough open files."""
-        room = self.partitions_max - len(self.partitions) - len(self._offline)
+        room = self.partitions_max - len(self.partitions)
         if partitions > room:
             raise ApiError(
                 ErrorCode.POLICY_VIOLATION,
@@ -172,26 +192,17 @@ class Node:
         """Give out an id that no producer ever had."""
         pending: Pending[int] = Pending()
         fresh = next(self._producer_ids, None)
+        changes: list[MetadataRecord] = []
+        left = self._producer_ids
         if fresh is None:
-            first = self.image.next_producer_id
-            block = ProducerIdsReserved(next_producer_id=first + PRODUCER_ID_BLOCK)
-            committed = self.commit([block], now_ms)
-            waiting = self._ids_waiting = []
-            committed.when_done(lambda _: self._give_out(waiting))
-            self._producer_ids = iter(range(first, first + PRODUCER_ID_BLOCK))
-            fresh = next(self._producer_ids)
-        if self._ids_waiting is None:
-            pending.complete(fresh)
-        else:
-            # The block is not on disk yet, and after a crash it would be given out once more.
-            self._ids_waiting.append((pending, fresh))
+            fresh = self.image.next_producer_id
+            end = fresh + PRODUCER_ID_BLOCK
+            left = iter(range(fresh + 1, end))
+            changes.append(ProducerIdsReserved(next_producer_id=end))
+        # Even with nothing to write: the block of this id may not be on disk yet.
+        self._propose(changes, now_ms, lambda: pending.complete(fresh))
+        self._producer_ids = left
         return pending
-
-    def _give_out(self, waiting: list[tuple[Pending[int], int]]) -> None:
-        if self._ids_waiting is waiting:
-            self._ids_waiting = None
-        for pending, producer_id in waiting:
-            pending.complete(producer_id)
 
     def auto_create(self, name: str, now_ms: int) -> Pending[bool]:
         """Make a topic that somebody asked for by name, with the broker's defaults."""
@@ -206,6 +217,10 @@ class Node:
         )
         return self.commit([record], now_ms)
 
+    def is_open(self, topic: TopicImage) -> bool:
+        """Tell whether every partition of a topic can be served already."""
+        return len(self.by_topic_id.get(topic.topic_id, ())) == len(topic.partitions)
+
     def config_of(self, topic: TopicImage) -> TopicConfig:
         """Return what a topic is configured with now."""
         return topic_config.resolve(topic.config, self.topic_defaults)
@@ -214,49 +229,77 @@ class Node:
         """Return where a topic's partitions lie."""
         return f"{self.settings.broker.data_dir}/{TOPICS_FOLDER}/{name}"
 
-    def reopen_offline(self) -> None:
-        """Try again to open what could not be opened."""
-        if self._offline:
-            self._reconcile()
-
     def _reconcile(self) -> None:
         """Make partitions agree with the image: drop, open, configure."""
-        # Dropping comes first: a topic that was made again has the folder of the old one.
-        for topic_id in [t for t in self._topic_names if t not in self.image.names]:
+        # Dropped first: a topic that is made again goes by the same name and folder.
+        for topic_id in [t for t in self.by_topic_id if t not in self.image.names]:
             self._drop_topic(topic_id)
+        defaults = self.topic_defaults
         for topic in self.image.topics.values():
+            if topic.topic_id.hex() in self._uncommitted:
+                continue
             opened = self.by_topic_id.get(topic.topic_id, {})
             if len(opened) < len(topic.partitions):
-                self._open_topic(topic, clean=False, recovery_points={})
-            config = self.config_of(topic)
-            for partition in opened.values():
-                if partition.config != config:
-                    partition.configure(config)
+                self._try_to_open(topic, clean=False, recovery_points={})
+            self._configure(topic, defaults)
+
+    def _configure(self, topic: TopicImage, defaults: dict[str, str]) -> None:
+        """Pass a topic's configuration on where it changed; to work it out is dear."""
+        source = (topic.config, defaults)
+        if self._configured.get(topic.topic_id) == source:
+            return
+        self._configured[topic.topic_id] = (dict(topic.config), defaults)
+        config = topic_config.resolve(topic.config, defaults)
+        for partition in self.by_topic_id.get(topic.topic_id, {}).values():
+            if partition.config != config:
+                partition.configure(config)
+
+    def _try_to_open(
+        self, topic: TopicImage, *, clean: bool, recovery_points: dict[TopicPartition, int]
+    ) -> None:
+        """Open what is not open of a topic; where the disk refuses, try again later."""
+        try:
+            self._open_topic(topic, clean=clean, recovery_points=recovery_points)
+        except SyncFailedError:
+            raise
+        except (OSError, StorageError) as error:
+            if topic.topic_id not in self._unopened:
+                self._unopened.add(topic.topic_id)
+                facts = {"topic": topic.name, "problem": str(error)}
+                self.outbox.append(Notice("error", "cannot open a topic's logs yet", facts))
+            if not self._reopening:
+                self._reopening = True
+                self.timers.after(REOPEN_AFTER_MS, self._reopen)
+        else:
+            self._unopened.discard(topic.topic_id)
+
+    def _reopen(self) -> None:
+        self._reopening = False
+        self._reconcile()
 
     def _open_topic(
         self, topic: TopicImage, *, clean: bool, recovery_points: dict[TopicPartition, int]
     ) -> None:
         config = self.config_of(topic)
         opened = self.by_topic_id.setdefault(topic.topic_id, {})
-        self._topic_names[topic.topic_id] = topic.name
+        self.by_topic_name[topic.name] = opened
+        aside = f"{self.settings.broker.data_dir}/{STRANGERS_FOLDER}"
+        owned = own_folder(self.disk, self.topic_folder(topic.name), topic.topic_id, aside)
+        if owned.problem:
+            facts = {"topic": topic.name, "problem": owned.problem}
+            self.outbox.append(Notice("warning", "a topic's folder was not as expected", facts))
         for number, placed in enumerate(topic.partitions):
             if number in opened:
                 continue
             name = TopicPartition(topic.name, number)
-            try:
-                if not opened:
-                    self._claim_folder(topic)
-                recovered = open_log(
-                    self.disk,
-                    f"{self.topic_folder(topic.name)}/{number}",
-                    log_settings(config),
-                    clean=clean,
-                    recovery_point=recovery_points.get(name, 0),
-                )
-            except (OSError, StorageError) as error:
-                self._go_offline(name, error)
-                continue
-            self._offline.discard(name)
+            recovered = open_log(
+                self.disk,
+                f"{self.topic_folder(topic.name)}/{number}",
+                log_settings(config),
+                clean=clean,
+                recovery_point=recovery_points.get(TopicPartition(topic.topic_id.hex(), number), 0),
+            )
+            owned.become_safe_with(recovered.log)
             self._report(str(name), recovered.truncated_bytes, recovered.problems)
             partition = Partition(
                 name,
@@ -269,35 +312,20 @@ class Node:
             )
             self.partitions[name] = opened[number] = partition
 
-    def _go_offline(self, name: TopicPartition, error: Exception) -> None:
-        if name not in self._offline:
-            self._offline.add(name)
-            facts = {"partition": str(name), "problem": str(error)}
-            self.outbox.append(Notice("error", "a partition is offline", facts))
-
-    def _claim_folder(self, topic: TopicImage) -> None:
-        """Write down whose folder it is; set one aside that a crash left of an older topic."""
-        folder = self.topic_folder(topic.name)
-        path, mine = f"{folder}/{TOPIC_ID_FILE}", topic.topic_id.hex().encode()
-        owner = self.disk.read_bytes(path).strip() if self.disk.exists(path) else b""
-        if owner == mine:
-            return
-        if owner:
-            aside = f"{folder}.{owner.decode(errors='replace')}.orphaned"
-            self.disk.rename(folder, aside)
-            facts = {"topic": topic.name, "folder": aside}
-            self.outbox.append(Notice("warning", "set aside an older topic's folder", facts))
-        self.disk.make_folder(folder)
-        self.disk.write_atomic(path, mine + b"\n", sync=False)
-
     def _drop_topic(self, topic_id: TopicId) -> None:
-        for partition in self.by_topic_id.pop(topic_id, {}).values():
+        dropped = self.by_topic_id.pop(topic_id)
+        self._configured.pop(topic_id, None)
+        self._unopened.discard(topic_id)
+        name = next(name for name, opened in self.by_topic_name.items() if opened is dropped)
+        del self.by_topic_name[name]
+        for partition in dropped.values():
             del self.partitions[partition.name]
+        for partition in dropped.values():  # now that nobody finds them any more
             partition.retire()
-        name = self._topic_names.pop(topic_id)
-        self._offline = {offline for offline in self._offline if offline.topic != name}
-        retired = f"{self.topic_folder(name)}.{topic_id.hex()}.deleted"
+        base = f"{self.settings.broker.data_dir}/{DELETED_FOLDER}"
+        retired = f"{base}/{topic_id.hex()}"
         try:
+            self.disk.make_folder(base)
             self.disk.rename(self.topic_folder(name), retired)
         except OSError as error:
             facts = {"topic": name, "problem": str(error)}
@@ -305,32 +333,25 @@ class Node:
             return
         self.outbox.append(Remove((retired,), delay_ms=0))
 
-    def _sync_recovered(self) -> None:
-        """Make safe what a killed process left in the page cache, before it is acknowledged."""
-        for partition in self.partitions.values():
-            task = partition.log.begin_flush()
-            if task is not None:
-                carry_out(self.disk, task)
-                partition.log.finish_flush(task)
-
-    def _shorten_journal(self, recovery_points: dict[TopicPartition, int]) -> None:
-        # Its offsets begin anew, so what is noted of the old ones must go first.
-        try:
-            self.checkpoints.write_recovery_points(recovery_points)
-            self.journal.rewrite()
-        except OSError as error:
-            facts = {"problem": str(error)}
-            self.outbox.append(Notice("warning", "the metadata log stays long", facts))
-
     def _remove_strangers(self) -> None:
-        """Set aside folders that no topic owns: a deletion that a crash cut short."""
+        """Go on with deletions that a stop cut short; report folders that no topic owns."""
+        deleted = f"{self.settings.broker.data_dir}/{DELETED_FOLDER}"
+        for name in self.disk.list(deleted):
+            self.outbox.append(Remove((f"{deleted}/{name}",), delay_ms=0))
         base = f"{self.settings.broker.data_dir}/{TOPICS_FOLDER}"
         for name in self.disk.list(base):
-            if name.endswith(".deleted"):
-                self.outbox.append(Remove((f"{base}/{name}",), delay_ms=0))
-            elif name not in self.image.topics:
+            if name not in self.image.topics:
                 facts = {"folder": f"{base}/{name}"}
                 self.outbox.append(Notice("warning", "a folder belongs to no topic", facts))
+
+    def _refuse_lost_metadata(self) -> None:
+        """Stop where there are topics on disk and no cluster that they could belong to."""
+        topics = f"{self.settings.broker.data_dir}/{TOPICS_FOLDER}"
+        if not self.image.cluster_id and self.disk.list(topics):
+            raise StorageError(
+                f"{topics} holds topics, but the metadata that describes them is gone; restore "
+                f"{self.journal.folder} from a backup, or move {topics} away to start empty"
+            )
 
     def _report(self, what: str, truncated: int, problems: Sequence[str]) -> None:
         if truncated:

@@ -1,13 +1,13 @@
 """Deadlines: one heap for everything that waits.
 
-Most waits end early, so a timer is cancelled by forgetting its action; the husk leaves the heap
-when its time comes, or when husks outnumber the rest: a client may name a time years from now.
+Most waits end early, so a timer is cancelled by forgetting its action. The husk leaves the heap
+when its time comes, or when half of the heap are husks.
 """
 
 import heapq
 from collections.abc import Callable
 
-HUSKS_MIN = 1000
+HUSKS_MAX = 1000
 
 
 class Timer:
@@ -24,7 +24,7 @@ class Timer:
         """Do nothing when the moment comes."""
         if self.action is not None:
             self.action = None
-            self._timers.note_husk()
+            self._timers.cancelled()
 
     def __lt__(self, other: "Timer") -> bool:
         return self.deadline_ms < other.deadline_ms
@@ -42,8 +42,13 @@ class Timers:
         self._heap: list[Timer] = []
         self._husks = 0
 
-    def __len__(self) -> int:
-        return len(self._heap)
+    def cancelled(self) -> None:
+        """Count a husk, and sweep them out when they are too many."""
+        self._husks += 1
+        if self._husks > HUSKS_MAX and self._husks * 2 > len(self._heap):
+            self._heap = [timer for timer in self._heap if timer.action is not None]
+            heapq.heapify(self._heap)
+            self._husks = 0
 
     def after(self, delay_ms: int, action: Callable[[], None]) -> Timer:
         """Call the action once the delay is over."""
@@ -62,19 +67,10 @@ class Timers:
 
     def fire(self) -> None:
         """Do everything that is due."""
-        heap = self._heap
-        while heap and heap[0].deadline_ms <= self.now_ms:
-            timer = heapq.heappop(heap)
+        while self._heap and self._heap[0].deadline_ms <= self.now_ms:
+            timer = heapq.heappop(self._heap)
             action, timer.action = timer.action, None
             if action is None:
                 self._husks -= 1
             else:
                 action()
-
-    def note_husk(self) -> None:
-        """Count a timer that was cancelled; clear them out when they are the most."""
-        self._husks += 1
-        if self._husks > HUSKS_MIN and self._husks * 2 > len(self._heap):
-            self._heap[:] = [timer for timer in self._heap if timer.action is not None]
-            heapq.heapify(self._heap)
-            self._husks = 0

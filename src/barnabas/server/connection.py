@@ -7,16 +7,18 @@ An idle connection owns no buffer at all.
 Answers leave in the order of the requests (a slot is kept for one that is pending), gathered
 until the end of the event. Files are sent by sendfile where they are large enough to pay for it.
 
-A client that does not read its answers is not read from either: once enough of them wait, whole
-frames that have arrived already are set aside, and nothing is taken from the kernel.
+A client that does not read its answers is not read from either: once enough of them wait, frames
+that have arrived already are set aside, and nothing is taken from the kernel.
 """
 
 import os
 import socket
 from collections import deque
+from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING
 
+from barnabas.handlers.context import RequestContext
 from barnabas.handlers.registry import PRODUCE, dispatch
 from barnabas.model.errors import WireError
 from barnabas.model.ports import Buffer, Chunk, FileSlice
@@ -64,6 +66,7 @@ class Connection:
         "_out",
         "_out_bytes",
         "_paused",
+        "_prefix_bytes",
         "_sent",
         "_server",
         "_slots",
@@ -91,6 +94,7 @@ class Connection:
         self._slots: deque[Slot] = deque()
         self._out: deque[Chunk] = deque()
         self._out_bytes = 0
+        self._prefix_bytes = 0
         self._sent = 0
         self._muted = 0
         self._paused = False
@@ -100,17 +104,23 @@ class Connection:
 
     def on_readable(self) -> None:
         """Take what the kernel has, and handle every whole frame in it."""
+        self._guarded(self._read_shared if self._frame is None else self._read_own)
+
+    def _guarded(self, read: Callable[[], None]) -> None:
+        """Handle requests such that whatever goes wrong ends this connection and nothing else."""
+        self.dirty = True  # so that answers gather until the end of this event
         try:
-            if self._frame is None:
-                self._read_shared()
-            else:
-                self._read_own()
+            read()
         except WireError as error:
             self._server.refuse(self, str(error))
         except OSError as error:
             self._server.lost(self, error)
-        except Exception as error:  # noqa: BLE001 - logged there; only this client pays
+        except Exception as error:  # noqa: BLE001 - one request's bug must not hang its client
             self._server.failed(self, error)
+        if self._out:
+            self.flush()
+        else:
+            self.dirty = False
 
     def on_writable(self) -> None:
         """Go on where the kernel had no more room."""
@@ -125,15 +135,16 @@ class Connection:
         if count == 0:
             self.close()
             return
-        self._server.received(self)
-        self._take(shared[:count])
+        self.last_progress_ms = self._server.node.timers.now_ms
+        self._take(shared, count)
 
-    def _take(self, received: memoryview) -> None:
+    def _take(self, received: memoryview, count: int) -> None:
         """Handle whole frames, as long as answers can be sent; keep what is left."""
-        position, count = 0, len(received)
+        position, largest = 0, self._server.max_request_bytes
         while count - position >= 4 and not self._paused:
             (size,) = _LENGTH.unpack_from(received, position)
-            self._check_size(size)
+            if not 8 <= size <= largest:
+                self._check_size(size)
             end = position + 4 + size
             if end > count:
                 break
@@ -144,9 +155,9 @@ class Connection:
         if position == count:
             return
         if self._paused:
-            self._backlog = bytes(received[position:])
+            self._backlog = bytes(received[position:count])
         else:
-            self._keep(received[position:])
+            self._keep(received[position:count])
 
     def _keep(self, rest: memoryview) -> None:
         """Move the beginning of a frame into a buffer of its own."""
@@ -187,7 +198,7 @@ class Connection:
             if count == 0:
                 self.close()
                 return
-            self._server.received(self)
+            self.last_progress_ms = self._server.node.timers.now_ms
             self._filled += count
             if self._frame_bytes == HEAD_BYTES:
                 frame = self._learn_size(frame)
@@ -221,45 +232,76 @@ class Connection:
 
     def _handle(self, frame: memoryview) -> None:
         server = self._server
-        answer, context = dispatch(server.node, frame, self.host, server.wall_clock_ms())
+        now_ms = server.wall_clock_ms()
+        if self._prefix_bytes:
+            known = server.shapes.answer(frame, self._prefix_bytes, now_ms)
+            if isinstance(known, bytes) and not self._slots:
+                self._out.append(known)
+                self._out_bytes += len(known)
+                self._pace()
+                return
+            if known is not None:
+                self._promise(known if isinstance(known, Pending) else [known[4:]])
+                return
+        answer, context = dispatch(server.node, frame, self.host, now_ms, server.shapes)
+        self._prefix_bytes = context.prefix_bytes
         if answer is None:
-            pass
-        elif isinstance(answer, Pending):
+            self._pace(context)
+        else:
+            self._promise(answer, context)
+
+    def _promise(
+        self, answer: list[Chunk] | Pending[list[Chunk]], context: RequestContext | None = None
+    ) -> None:
+        """Queue an answer in its turn."""
+        if isinstance(answer, Pending):
             slot = Slot(answer)
             self._slots.append(slot)
             answer.when_done(
-                lambda chunks: self._fill(slot, chunks),
+                lambda chunks: self._fill(slot, chunks, context),
                 lambda error: self._server.failed(self, error),
             )
-        elif self._slots:
+            if not answer.done:
+                self._pace()
+            return
+        if self._slots:
             slot = Slot()
             slot.chunks = answer
             self._slots.append(slot)
         else:
             self._queue(answer)
-        if context.throttle_ms:
+        self._pace(context)
+
+    def _pace(self, context: RequestContext | None = None) -> None:
+        """Read no more for now where the client is over its quota or behind with our answers."""
+        if context is not None and context.throttle_ms:
             self._mute(context.throttle_ms)
-        elif not self._has_room():
+        elif self._out_bytes > QUEUED_BYTES_MAX or len(self._slots) > QUEUED_ANSWERS_MAX:
             self._pause()
 
-    def _has_room(self) -> bool:
-        """Whether the client may ask for more, given what it has not read yet."""
-        return self._out_bytes <= QUEUED_BYTES_MAX and len(self._slots) <= QUEUED_ANSWERS_MAX
-
-    def _fill(self, slot: Slot, chunks: list[Chunk]) -> None:
+    def _fill(self, slot: Slot, chunks: list[Chunk], context: RequestContext | None) -> None:
         slot.chunks = chunks
         slots = self._slots
         while slots and (ready := slots[0].chunks) is not None:
             slots.popleft()
             self._queue(ready)
+        self._pace(context)
 
     def _queue(self, chunks: list[Chunk]) -> None:
         if self.closed:
             return
-        size = sum(c.length if isinstance(c, FileSlice) else len(c) for c in chunks)
-        out = self._out
-        out.append(_LENGTH.pack(size))
-        out.extend(chunks)
+        size, files = 0, False
+        for chunk in chunks:
+            if isinstance(chunk, FileSlice):
+                size += chunk.length
+                files = True
+            else:
+                size += len(chunk)
+        if files:
+            self._out.append(_LENGTH.pack(size))
+            self._out.extend(chunks)
+        else:
+            self._out.append(b"".join((_LENGTH.pack(size), *chunks)))  # type: ignore[arg-type]
         self._out_bytes += size + 4
         if not self.dirty:
             self.dirty = True
@@ -276,34 +318,40 @@ class Connection:
         except OSError as error:
             self._server.lost(self, error)
             return
-        except Exception as error:  # noqa: BLE001 - logged there; only this client pays
+        except Exception as error:  # noqa: BLE001 - as above; others are to be flushed, too
             self._server.failed(self, error)
             return
         if not self._out:
             self._out_bytes = 0
-            self.stalled_since_ms = None if self._frame is None else self.stalled_since_ms
-            self._resume()
+            if self._frame is None:
+                self.stalled_since_ms = None
+            if self._paused:
+                self._resume()
         elif self.stalled_since_ms is None:
             self.stalled_since_ms = self._server.monotonic_ms()
-        self._set_writing(wanted=bool(self._out))
+        if self._writing is not bool(self._out):
+            self._set_writing(wanted=bool(self._out))
 
     def _send_some(self) -> bool:
-        """Send one thing; return whether to go on."""
-        head = self._out[0]
+        """Send one thing, or small ones together; return whether to go on."""
+        out = self._out
+        head = out[0]
         if isinstance(head, FileSlice) and head.length >= self._server.sendfile_bytes:
             return self._send_file(head)
-        joined, count, more = self._join()
+        if len(out) == 1 and not isinstance(head, FileSlice):
+            joined, count, more = head, 1, False
+        else:
+            joined, count, more = self._join()
         try:
             sent = self._socket.send(joined, MSG_MORE if more else 0)
         except BlockingIOError:
-            self._replace_front(count, joined)
-            return False
-        self._progress()
+            sent = 0
         if sent < len(joined):
             self._replace_front(count, memoryview(joined)[sent:])
+            self._moved(sent)
             return False
         for _ in range(count):
-            self._out.popleft()
+            out.popleft()
         return True
 
     def _join(self) -> tuple[Buffer, int, bool]:
@@ -340,7 +388,7 @@ class Connection:
             return False
         if sent == 0:
             raise ConnectionError(CUT_SHORT)
-        self._progress()
+        self._moved(sent)
         self._sent += sent
         if self._sent < piece.length:
             return True
@@ -348,10 +396,11 @@ class Connection:
         self._out.popleft()
         return True
 
-    def _progress(self) -> None:
-        self.last_progress_ms = self._server.monotonic_ms()
-        if self._frame is None:
+    def _moved(self, sent: int) -> None:
+        """A reader that is slow but reads has not stalled."""
+        if sent and self._frame is None:
             self.stalled_since_ms = None
+            self.last_progress_ms = self._server.node.timers.now_ms
 
     def patience_ms(self, stall_ms: int) -> int:
         """How long a stall may last: a large frame may take its time, a small one not."""
@@ -368,6 +417,15 @@ class Connection:
         if self._frame is not None:
             self.stalled_since_ms = self._server.monotonic_ms()  # it was us who did not read
         self._resume()
+
+    @property
+    def waits_for_us(self) -> bool:
+        """Whether it is the broker that does not read, so that nobody else is to blame."""
+        return self._muted > 0
+
+    def _has_room(self) -> bool:
+        """Whether the client may ask for more, given what it has not read yet."""
+        return self._out_bytes <= QUEUED_BYTES_MAX and len(self._slots) <= QUEUED_ANSWERS_MAX
 
     def _pause(self) -> None:
         if not self._paused and not self.closed:
@@ -386,25 +444,13 @@ class Connection:
 
     def _take_backlog(self) -> None:
         """Handle what was set aside, before anything newer is read."""
-        if self.closed or self._muted or not self._has_room():
+        backlog = self._backlog
+        if self.closed or self._muted or not self._has_room() or not backlog:
             return
-        backlog, self._backlog = self._backlog, b""
-        if not backlog:
-            return
-        self._paused = False
-        try:
-            self._take(memoryview(backlog))
-        except WireError as error:
-            self._server.refuse(self, str(error))
-        except Exception as error:  # noqa: BLE001 - logged there; only this client pays
-            self._server.failed(self, error)
+        self._backlog, self._paused = b"", False
+        self._guarded(lambda: self._take(memoryview(backlog), len(backlog)))
         if not self._paused and not self.closed:
             self._server.watch_reading(self, wanted=True)
-
-    @property
-    def waits_for_us(self) -> bool:
-        """Whether it is the broker that does not read, so that nobody can be blamed."""
-        return self._muted > 0
 
     def _set_writing(self, *, wanted: bool) -> None:
         if self.closed or wanted == self._writing:

@@ -13,14 +13,14 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from barnabas.logs import get
 from barnabas.node.effects import Clean, Effect, Flush, Notice, Remove, Verify
 from barnabas.node.node import Node
+from barnabas.server.sync_threads import SyncThreads
 from barnabas.storage.compaction import Cleaned, Group
-from barnabas.storage.log import FlushTask
+from barnabas.storage.flush import FlushTask, carry_out
 
 RunEvent = Callable[..., None]
 SYNC_FAILED = 70
@@ -37,7 +37,9 @@ class EffectDriver:
         self._loop = loop
         self._run_event = run_event
         threads = node.settings.storage.flush_threads
-        self._syncers = ThreadPoolExecutor(threads, thread_name_prefix="sync")
+        self._syncers = SyncThreads(
+            threads, loop, lambda flush: self.sync(flush.task), self._synced
+        )
         self._chores = ThreadPoolExecutor(2, thread_name_prefix="chore")
         self._children: set[subprocess.Popen[bytes]] = set()
         self._syncing = 0
@@ -51,11 +53,10 @@ class EffectDriver:
                 case Flush():
                     self._syncing += 1
                     self._idle.clear()
-                    self._syncers.submit(self._sync, effect)
+                    self._syncers.submit(effect)
                 case Remove():
-                    self._loop.call_later(
-                        effect.delay_ms / 1000, self.in_background, partial(self._remove, effect)
-                    )
+                    delay_s, chore = effect.delay_ms / 1000, partial(self._remove, effect)
+                    self._loop.call_later(delay_s, self.in_background, chore)
                 case Clean():
                     self.in_background(partial(self._clean, effect))
                 case Verify():
@@ -82,7 +83,7 @@ class EffectDriver:
 
     def close(self) -> None:
         """Wait for syncs; abandon the rest, which a start picks up again."""
-        self._syncers.shutdown(wait=True)
+        self._syncers.close()
         for child in list(self._children):
             child.kill()
         self._chores.shutdown(wait=True, cancel_futures=True)
@@ -90,27 +91,20 @@ class EffectDriver:
     def sync(self, task: FlushTask) -> None:
         """Sync a log's files. A sync that failed is never tried again: the process stops."""
         try:
-            for file in task.files:
-                file.sync()
-            if task.folder is not None:
-                self._sync_folders(task.folder)
+            carry_out(self._node.disk, task)
         except OSError as error:
             _stop_at_once(str(error))
 
-    def _sync_folders(self, folder: str) -> None:
-        """Sync a folder and those it lies in: a new log's folders are new as well."""
-        data = self._node.settings.broker.data_dir
-        while len(folder) >= len(data):
-            self._node.disk.sync_folder(folder)
-            folder = str(Path(folder).parent)
+    def _synced(self, flushes: list[Flush]) -> None:
+        self._run_event(self._finish, flushes)
 
-    def _sync(self, effect: Flush) -> None:
-        self.sync(effect.task)
-        self._report(self._synced, effect)
-
-    def _synced(self, effect: Flush) -> None:
-        self._syncing -= 1
-        effect.done()
+    def _finish(self, flushes: list[Flush]) -> None:
+        self._syncing -= len(flushes)
+        for flush in flushes:
+            try:
+                flush.done()
+            except Exception:
+                log.exception("an event failed", callback="Flush.done")
         if not self._syncing:
             self._idle.set()
 
@@ -125,9 +119,9 @@ class EffectDriver:
         try:
             output = self._run_apart({"clean": effect.plan.to_dict()})
             if output is not None:
-                groups, clean_upto, before, after = json.loads(output)
-                done = Cleaned([Group(*group) for group in groups], clean_upto, before, after)
-        finally:
+                groups, *facts = json.loads(output)
+                done = Cleaned([Group(*group) for group in groups], *facts)
+        finally:  # whatever happens, else the node would wait for it for ever
             self._report(effect.done, done)
 
     def _verify(self, effect: Verify) -> None:
@@ -141,8 +135,8 @@ class EffectDriver:
 
     def _run_apart(self, job: dict[str, Any]) -> bytes | None:
         """Do a job in a process of its own; None where it failed or was stopped."""
-        child = subprocess.Popen(
-            [sys.executable, "-m", "barnabas.server.cleaner"],
+        child = subprocess.Popen(  # noqa: S603 - our own module
+            [sys.executable, "-m", "barnabas.server.cleaner", str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

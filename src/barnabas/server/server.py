@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import cast
 
+from barnabas.handlers.produce_again import Shapes
 from barnabas.logs import get
 from barnabas.model.ports import File
 from barnabas.node.node import Node
@@ -41,6 +42,7 @@ class Server:
         self.sendfile_bytes = performance.sendfile_threshold_bytes
         self.receive_buffer = memoryview(bytearray(RECEIVE_BYTES))
         self.buffers = BufferPool()
+        self.shapes = Shapes(node)
         self.connections: dict[Connection, None] = {}
         self.dirty: list[Connection] = []
         self.driver = EffectDriver(node, loop, self.run_event)
@@ -134,10 +136,6 @@ class Server:
         if next_ms != self._timer_ms:
             self._arm(next_ms)
 
-    def received(self, connection: Connection) -> None:
-        """Note that a connection lives."""
-        connection.last_progress_ms = self.node.timers.now_ms
-
     def watch_reading(self, connection: Connection, *, wanted: bool) -> None:
         """Hear of bytes that arrive, or let them wait in the kernel."""
         if wanted:
@@ -171,14 +169,14 @@ class Server:
         connection.flush()  # what was asked rightly before is answered
         connection.close()
 
+    def failed(self, connection: Connection, error: Exception) -> None:
+        """Close a connection whose request brought out a mistake of ours."""
+        log.error("a request failed", client=connection.host, exc_info=error)
+        connection.close()
+
     def lost(self, connection: Connection, error: OSError) -> None:
         """Close a connection that broke, which is nothing special."""
         log.debug("lost a connection", client=connection.host, problem=str(error))
-        connection.close()
-
-    def failed(self, connection: Connection, error: Exception) -> None:
-        """Close a connection whose request we could not handle: our fault, and only its loss."""
-        log.error("a request failed", client=connection.host, exc_info=error)
         connection.close()
 
     def _arm(self, next_ms: int | None) -> None:

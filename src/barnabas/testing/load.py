@@ -31,7 +31,14 @@ class Load:
     """Producers on threads of their own, from `start` to `finish`."""
 
     def __init__(
-        self, bootstrap: str, topic: str, partitions: int, *, producers: int = 2, size: int = 100
+        self,
+        bootstrap: str,
+        topic: str,
+        partitions: int,
+        *,
+        producers: int = 2,
+        size: int = 100,
+        idempotent: bool = True,
     ) -> None:
         self.ledger = Ledger()
         self.failures: list[str] = []
@@ -39,6 +46,7 @@ class Load:
         self._topic = topic
         self._partitions = partitions
         self._size = size
+        self._settings = {**PRODUCER, "enable.idempotence": idempotent}
         self._ending = threading.Event()
         self._threads = [
             threading.Thread(target=self._produce, args=(f"producer-{number}",), daemon=True)
@@ -75,7 +83,9 @@ class Load:
         self._ending.set()
 
     def _produce(self, name: str) -> None:
-        producer = Producer({**PRODUCER, "bootstrap.servers": self._bootstrap, "client.id": name})
+        producer = Producer(
+            {**self._settings, "bootstrap.servers": self._bootstrap, "client.id": name}
+        )
         number = 0
         while not self._ending.is_set():
             for partition in range(self._partitions):
