@@ -14,11 +14,10 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from barnabas.model.errors import CorruptBatchError
 from barnabas.model.ports import Buffer
 from barnabas.protocol.compression import OUTPUT_BYTES_MAX, Codec, compress, decompress
+from barnabas.protocol.crc import crc32c
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_BYTES = HEADER.size
