@@ -1,59 +1,63 @@
-"""A broker to try clients against: ours, or the one BARNABAS_TEST_BOOTSTRAP names."""
+"""What every client's tests share: a broker, records to send, and Apache Kafka's jars."""
 
-import os
+import shutil
+import subprocess
 from collections.abc import Iterator
-from importlib.util import find_spec
-from uuid import uuid4
+from itertools import count
+from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
 
-REQUEST_TIMEOUT_S = 30.0
-GROUP_ANSWER_S = 3.0
+from barnabas.protocol.records import Record
+from barnabas.testing.broker import Broker
 
-
-@pytest.fixture(scope="session")
-def bootstrap() -> Iterator[str]:
-    """The address of a broker; another Kafka's where the environment names one."""
-    named = os.environ.get("BARNABAS_TEST_BOOTSTRAP")
-    if named:
-        yield named
-    elif find_spec("barnabas.testing.broker") is None:
-        pytest.skip("no broker: set BARNABAS_TEST_BOOTSTRAP to the address of any Kafka")
-    else:
-        from barnabas.testing.broker import Broker
-
-        with Broker() as broker:
-            yield broker.bootstrap
+JAVA = Path(__file__).parent / "java"
+JARS = Path(__file__).parents[2] / "build" / "java"
+FIRST_MS = 1_700_000_000_000
+LARGE_BYTES = 20_000
+_numbers = count()
 
 
 @pytest.fixture(scope="session")
-def admin(bootstrap: str) -> AdminClient:
-    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+def broker() -> Iterator[Broker]:
+    """One broker for all clients; each test has topics of its own."""
+    with Broker() as running:
+        yield running
 
 
 @pytest.fixture
-def topic(admin: AdminClient) -> str:
-    """A new topic of two partitions."""
-    name = f"t-{uuid4().hex}"
-    wanted = [NewTopic(name, num_partitions=2, replication_factor=1)]
-    admin.create_topics(wanted, request_timeout=REQUEST_TIMEOUT_S)[name].result()
-    return name
+def topic() -> str:
+    """Return a name that no other test uses."""
+    return f"compat-{next(_numbers)}"
 
 
 @pytest.fixture(scope="session")
-def group_support(admin: AdminClient) -> None:
-    """Skip where the broker has no group coordinator."""
-    group = f"g-{uuid4().hex}"
-    asked = admin.describe_consumer_groups([group], request_timeout=GROUP_ANSWER_S)
-    try:
-        asked[group].result()
-    except KafkaException as error:
-        pytest.skip(f"the broker serves no consumer groups: {error.args[0].str()}")
+def sent() -> list[Record]:
+    """Records of every shape, ten milliseconds apart, as they should come back."""
+    shapes: list[tuple[bytes | None, bytes | None]] = [
+        (None, b"no key"),
+        (b"k", b"value"),
+        (b"gone", None),
+        (b"", b""),
+        (b"large", bytes(range(256)) * (LARGE_BYTES // 256)),
+    ]
+    headers = ((), (("one", b"1"),), (("", b""), ("one", b"x"), ("one", b"y")))
+    return [
+        Record(n, FIRST_MS + 10 * n, *shapes[n % len(shapes)], headers[n % len(headers)])
+        for n in range(60)
+    ]
 
 
-@pytest.fixture
-def group(group_support: None) -> str:
-    """The name of a new group."""
-    return f"g-{uuid4().hex}"
+@pytest.fixture(scope="session")
+def jars() -> str:
+    """Fetch Apache Kafka's jars once, or say why the tests cannot run."""
+    for program in ("java", "javac", "mvn"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+    if not list(JARS.glob("kafka-tools-*.jar")):
+        goal = ["dependency:copy-dependencies", f"-DoutputDirectory={JARS}"]
+        command = ["mvn", "-q", "-B", "-f", str(JAVA / "pom.xml"), *goal]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+        if done.returncode:
+            pytest.skip(f"Maven could not fetch Kafka's jars: {done.stdout.strip()[:200]}")
+    return f"{JARS}/*"

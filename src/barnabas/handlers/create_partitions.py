@@ -2,7 +2,7 @@
 
 from barnabas.controller import topics
 from barnabas.handlers.context import RequestContext
-from barnabas.model.errors import ApiError
+from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.node.node import Node
 from barnabas.node.pending import Pending
 from barnabas.protocol.messages.create_partitions import (
@@ -16,10 +16,15 @@ def handle(
     node: Node, request: CreatePartitionsRequest, context: RequestContext
 ) -> CreatePartitionsResponse | Pending[CreatePartitionsResponse]:
     """Grow topics."""
+    names = [topic.name for topic in request.topics]
     results, records = [], []
     for topic in request.topics:
         placement = [assignment.broker_ids for assignment in topic.assignments or ()]
         try:
+            if names.count(topic.name) > 1:
+                raise ApiError(  # noqa: TRY301
+                    ErrorCode.INVALID_REQUEST, f"topic {topic.name!r} is named more than once"
+                )
             records.append(
                 topics.add_partitions(node.image, topic.name, topic.count, placement, node.nodes)
             )

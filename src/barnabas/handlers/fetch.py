@@ -60,15 +60,24 @@ def _follower(node: Node, request: FetchRequest, context: RequestContext) -> tup
         follower.follow(request.topics)
         return follower, True
     session = node.sessions.resume(request.session_id, request.session_epoch, by_id=by_id)
-    session.forget(request.forgotten)
     session.follow(request.topics)
+    session.forget(request.forgotten)
     return session, False
 
 
 class Fetch:
     """One request, until it is answered."""
 
-    __slots__ = ("context", "everything", "follower", "node", "pending", "request", "timer")
+    __slots__ = (
+        "context",
+        "everything",
+        "follower",
+        "in_session",
+        "node",
+        "pending",
+        "request",
+        "timer",
+    )
 
     def __init__(
         self,
@@ -84,6 +93,7 @@ class Fetch:
         self.context = context
         self.follower = follower
         self.everything = everything
+        self.in_session = isinstance(follower, FetchSession)
         self.pending: Pending[list[Chunk]] = Pending()
 
     def look(self) -> tuple[Found, int, bool]:
@@ -109,6 +119,9 @@ class Fetch:
 
     def wait(self) -> Pending[list[Chunk]]:
         """Look again whenever a partition moves, until the consumer's patience is over."""
+        if not self.in_session:
+            for followed in self.follower.followed.values():
+                followed.attach(self.node.find(followed.key, followed.wanted.partition))
         self.timer = self.node.timers.after(self.request.max_wait_ms, self._time_out)
         self.follower.waiting = self._look_again
         return self.pending
@@ -125,8 +138,8 @@ class Fetch:
                     # Served last next time, so that one busy partition starves no other.
                     session.suspects.pop(followed, None)
                     session.suspects[followed] = None
-        if session is None:
-            self.follower.close()
+        if session is None or session.closed:
+            self.follower.close()  # again, for a session that was closed while it waited
         context = self.context
         context.throttle_ms = self.node.fetch_quota.use(context.client_id, size, context.now_ms)
         return encode_response(
@@ -154,8 +167,14 @@ class Fetch:
         wanted = followed.wanted
         try:
             partition = self.node.find(followed.key, wanted.partition)
+        except ApiError as error:
+            followed.detach()
+            return FetchResult(wanted.partition, error.code)
+        if self.in_session:
             followed.attach(partition)
-            partition.check_leader_epoch(wanted.leader_epoch)
+        try:
+            if wanted.leader_epoch != partition.leader_epoch:
+                partition.check_leader_epoch(wanted.leader_epoch)
             records = partition.read(
                 wanted.fetch_offset,
                 min(wanted.max_bytes, budget),
@@ -163,11 +182,10 @@ class Fetch:
                 at_least_one=first,
             )
         except ApiError as error:
-            start = -1 if followed.partition is None else followed.partition.log.start_offset
-            high = -1 if followed.partition is None else followed.partition.high_watermark
-            if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
-                high = -1
-            return FetchResult(wanted.partition, error.code, high, -1, start)
+            if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
+                high, start = partition.high_watermark, partition.log.start_offset
+                return FetchResult(wanted.partition, error.code, high, -1, start)
+            return FetchResult(wanted.partition, error.code)
         return FetchResult(
             wanted.partition,
             0,

@@ -16,9 +16,10 @@ from barnabas.metadata.records import (
     ClusterFormed,
     MetadataRecord,
     ProducerIdsReserved,
+    TopicCreated,
 )
 from barnabas.metadata.topic_config import TopicConfig
-from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.errors import ApiError, ErrorCode, StorageError
 from barnabas.model.ids import NodeId, TopicId, TopicPartition
 from barnabas.model.ports import Disk
 from barnabas.model.settings import Settings
@@ -31,10 +32,14 @@ from barnabas.node.pending import Pending
 from barnabas.node.quotas import Quota
 from barnabas.node.timers import Timers
 from barnabas.storage.checkpoints import Checkpoints
+from barnabas.storage.ownership import own_folder
 from barnabas.storage.recovery import open_log
 
 PRODUCER_ID_BLOCK = 1000
 TOPICS_FOLDER = "topics"
+DELETED_FOLDER = "deleted"
+STRANGERS_FOLDER = "strangers"
+REOPEN_AFTER_MS = 1000
 
 
 class Node:
@@ -53,6 +58,7 @@ class Node:
         self.journal = Journal(disk, settings.broker.data_dir, self.outbox)
         self.partitions: dict[TopicPartition, Partition] = {}
         self.by_topic_id: dict[TopicId, dict[int, Partition]] = {}
+        self.by_topic_name: dict[str, dict[int, Partition]] = {}
         self.sessions = FetchSessions(settings.performance.fetch_session_slots, rng)
         self.produce_quota = Quota(settings.performance.producer_quota_bytes_per_second)
         self.fetch_quota = Quota(settings.performance.consumer_quota_bytes_per_second)
@@ -60,6 +66,9 @@ class Node:
         self.advertised = (settings.broker.host, settings.broker.port)
         self._static_defaults = topic_config.defaults_from(settings)
         self._producer_ids = iter(range(0))
+        self._configured: dict[TopicId, tuple[dict[str, str], dict[str, str]]] = {}
+        # Topics whose creation is not synced yet: nothing may be stored in their name.
+        self._uncommitted: set[str] = set()
 
     @property
     def image(self) -> Image:
@@ -81,6 +90,7 @@ class Node:
         clean = self.checkpoints.take_clean_marker()
         recovered = self.journal.open()
         self._report("metadata", recovered.truncated_bytes, recovered.problems)
+        self._refuse_lost_metadata()
         changes: list[MetadataRecord] = []
         if not self.image.cluster_id:
             named = self.settings.cluster.cluster_id or self._new_cluster_id()
@@ -100,18 +110,25 @@ class Node:
         self.checkpoints.write_clean_marker()
 
     def recovery_points(self) -> dict[TopicPartition, int]:
-        """Up to where each log is safe on disk."""
-        return {name: p.log.flushed_offset for name, p in self.partitions.items()}
+        """Up to where each log is safe on disk, by the ids of topics: names are used again."""
+        return {
+            TopicPartition(topic_id.hex(), number): partition.log.flushed_offset
+            for topic_id, opened in self.by_topic_id.items()
+            for number, partition in opened.items()
+        }
 
     def commit(self, changes: Sequence[MetadataRecord], now_ms: int) -> Pending[bool]:
         """Write metadata; what it changes takes effect before the answer."""
         pending: Pending[bool] = Pending()
+        created = [change.topic_id for change in changes if isinstance(change, TopicCreated)]
 
         def committed() -> None:
+            self._uncommitted.difference_update(created)
             self._reconcile()
             pending.complete(result=True)
 
         self.journal.propose(changes, now_ms, committed)
+        self._uncommitted.update(created)
         return pending
 
     def commit_now(self, changes: Sequence[MetadataRecord], now_ms: int) -> None:
@@ -122,28 +139,30 @@ class Node:
     def find(self, key: str | bytes, partition: int) -> Partition:
         """Return a partition by its topic's name or id, or raise what its absence means."""
         if isinstance(key, str):
-            found = self.partitions.get(TopicPartition(key, partition))
-            if found is None:
-                raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            return found
-        by_index = self.by_topic_id.get(TopicId(key))
-        if by_index is None:
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
-        if partition not in by_index:
+            by_index = self.by_topic_name.get(key)
+        else:
+            by_index = self.by_topic_id.get(TopicId(key))
+            if by_index is None:
+                raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
+        found = None if by_index is None else by_index.get(partition)
+        if found is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return by_index[partition]
+        return found
 
     def next_producer_id(self, now_ms: int) -> Pending[int]:
         """Give out an id that no producer ever had."""
         pending: Pending[int] = Pending()
         fresh = next(self._producer_ids, None)
-        if fresh is not None:
-            pending.complete(fresh)
-            return pending
-        first = self.image.next_producer_id
-        block = ProducerIdsReserved(next_producer_id=first + PRODUCER_ID_BLOCK)
-        self._producer_ids = iter(range(first + 1, first + PRODUCER_ID_BLOCK))
-        self.commit([block], now_ms).when_done(lambda _: pending.complete(first))
+        changes: list[MetadataRecord] = []
+        left = self._producer_ids
+        if fresh is None:
+            fresh = self.image.next_producer_id
+            end = fresh + PRODUCER_ID_BLOCK
+            left = iter(range(fresh + 1, end))
+            changes.append(ProducerIdsReserved(next_producer_id=end))
+        # Even with nothing to write: the block of this id may not be on disk yet.
+        self.journal.propose(changes, now_ms, lambda: pending.complete(fresh))
+        self._producer_ids = left
         return pending
 
     def auto_create(self, name: str, now_ms: int) -> Pending[bool]:
@@ -158,6 +177,10 @@ class Node:
         )
         return self.commit([record], now_ms)
 
+    def is_open(self, topic: TopicImage) -> bool:
+        """Tell whether every partition of a topic can be served already."""
+        return len(self.by_topic_id.get(topic.topic_id, ())) == len(topic.partitions)
+
     def config_of(self, topic: TopicImage) -> TopicConfig:
         """Return what a topic is configured with now."""
         return topic_config.resolve(topic.config, self.topic_defaults)
@@ -167,23 +190,50 @@ class Node:
         return f"{self.settings.broker.data_dir}/{TOPICS_FOLDER}/{name}"
 
     def _reconcile(self) -> None:
-        """Make partitions agree with the image: open, drop, configure."""
-        for topic in self.image.topics.values():
-            opened = self.by_topic_id.get(topic.topic_id, {})
-            if len(opened) < len(topic.partitions):
-                self._open_topic(topic, clean=False, recovery_points={})
-            config = self.config_of(topic)
-            for partition in opened.values():
-                if partition.config != config:
-                    partition.configure(config)
+        """Make partitions agree with the image: drop, open, configure."""
+        # Dropped first: a topic that is made again goes by the same name and folder.
         for topic_id in [t for t in self.by_topic_id if t not in self.image.names]:
             self._drop_topic(topic_id)
+        defaults = self.topic_defaults
+        for topic in self.image.topics.values():
+            if topic.topic_id.hex() in self._uncommitted:
+                continue
+            opened = self.by_topic_id.get(topic.topic_id, {})
+            if len(opened) < len(topic.partitions):
+                self._try_to_open(topic)
+            self._configure(topic, defaults)
+
+    def _configure(self, topic: TopicImage, defaults: dict[str, str]) -> None:
+        """Pass a topic's configuration on where it changed; to work it out is dear."""
+        source = (topic.config, defaults)
+        if self._configured.get(topic.topic_id) == source:
+            return
+        self._configured[topic.topic_id] = (dict(topic.config), defaults)
+        config = topic_config.resolve(topic.config, defaults)
+        for partition in self.by_topic_id.get(topic.topic_id, {}).values():
+            if partition.config != config:
+                partition.configure(config)
+
+    def _try_to_open(self, topic: TopicImage) -> None:
+        """Open what a topic got since the start; where the disk refuses, try again later."""
+        try:
+            self._open_topic(topic, clean=False, recovery_points={})
+        except OSError as error:
+            facts = {"topic": topic.name, "problem": str(error)}
+            self.outbox.append(Notice("error", "cannot open a topic's logs yet", facts))
+            self.timers.after(REOPEN_AFTER_MS, self._reconcile)
 
     def _open_topic(
         self, topic: TopicImage, *, clean: bool, recovery_points: dict[TopicPartition, int]
     ) -> None:
         config = self.config_of(topic)
         opened = self.by_topic_id.setdefault(topic.topic_id, {})
+        self.by_topic_name[topic.name] = opened
+        aside = f"{self.settings.broker.data_dir}/{STRANGERS_FOLDER}"
+        owned = own_folder(self.disk, self.topic_folder(topic.name), topic.topic_id, aside)
+        if owned.problem:
+            facts = {"topic": topic.name, "problem": owned.problem}
+            self.outbox.append(Notice("warning", "a topic's folder was not as expected", facts))
         for number, placed in enumerate(topic.partitions):
             if number in opened:
                 continue
@@ -193,8 +243,9 @@ class Node:
                 f"{self.topic_folder(topic.name)}/{number}",
                 log_settings(config),
                 clean=clean,
-                recovery_point=recovery_points.get(name, 0),
+                recovery_point=recovery_points.get(TopicPartition(topic.topic_id.hex(), number), 0),
             )
+            owned.become_safe_with(recovered.log)
             self._report(str(name), recovered.truncated_bytes, recovered.problems)
             partition = Partition(
                 name,
@@ -209,23 +260,39 @@ class Node:
 
     def _drop_topic(self, topic_id: TopicId) -> None:
         dropped = self.by_topic_id.pop(topic_id)
+        self._configured.pop(topic_id, None)
+        name = next(iter(dropped.values())).name.topic
+        if self.by_topic_name.get(name) is dropped:
+            del self.by_topic_name[name]
         for partition in dropped.values():
             del self.partitions[partition.name]
+        for partition in dropped.values():  # now that nobody finds them any more
             partition.retire()
-        name = next(iter(dropped.values())).name.topic
-        retired = f"{self.topic_folder(name)}.{topic_id.hex()}.deleted"
+        base = f"{self.settings.broker.data_dir}/{DELETED_FOLDER}"
+        self.disk.make_folder(base)
+        retired = f"{base}/{topic_id.hex()}"
         self.disk.rename(self.topic_folder(name), retired)
         self.outbox.append(Remove((retired,), delay_ms=0))
 
     def _remove_strangers(self) -> None:
-        """Set aside folders that no topic owns: a deletion that a crash cut short."""
+        """Go on with deletions that a stop cut short; report folders that no topic owns."""
+        deleted = f"{self.settings.broker.data_dir}/{DELETED_FOLDER}"
+        for name in self.disk.list(deleted):
+            self.outbox.append(Remove((f"{deleted}/{name}",), delay_ms=0))
         base = f"{self.settings.broker.data_dir}/{TOPICS_FOLDER}"
         for name in self.disk.list(base):
-            if name.endswith(".deleted"):
-                self.outbox.append(Remove((f"{base}/{name}",), delay_ms=0))
-            elif name not in self.image.topics:
+            if name not in self.image.topics:
                 facts = {"folder": f"{base}/{name}"}
                 self.outbox.append(Notice("warning", "a folder belongs to no topic", facts))
+
+    def _refuse_lost_metadata(self) -> None:
+        """Stop where there are topics on disk and no cluster that they could belong to."""
+        topics = f"{self.settings.broker.data_dir}/{TOPICS_FOLDER}"
+        if not self.image.cluster_id and self.disk.list(topics):
+            raise StorageError(
+                f"{topics} holds topics, but the metadata that describes them is gone; restore "
+                f"{self.journal.folder} from a backup, or move {topics} away to start empty"
+            )
 
     def _report(self, what: str, truncated: int, problems: Sequence[str]) -> None:
         if truncated:

@@ -17,7 +17,8 @@ from barnabas.node.effects import Effect, Flush, Notice
 from barnabas.node.group_commit import GroupCommit
 from barnabas.node.validation import checked
 from barnabas.protocol.records import BatchHeader, parse_header, stamp_append_time
-from barnabas.storage.log import FlushTask, Log, LogSettings
+from barnabas.storage.flush import FlushTask
+from barnabas.storage.log import Log, LogSettings
 
 
 class Watcher(Protocol):
@@ -41,7 +42,9 @@ class Partition:
     __slots__ = (
         "_commits",
         "_flushing",
+        "_follows_disk",
         "_outbox",
+        "_stamps",
         "_storage_failed",
         "_waiting",
         "config",
@@ -49,6 +52,7 @@ class Partition:
         "leader_epoch",
         "log",
         "name",
+        "retired",
         "topic_id",
         "watchers",
     )
@@ -66,12 +70,13 @@ class Partition:
         self.name = name
         self.topic_id = topic_id
         self.log = log
-        self.config = config
+        self._take_on(config)
         self.leader_epoch = leader_epoch
         self.high_watermark = log.end_offset
         log.epochs.assign(leader_epoch, log.end_offset)
         self.watchers: dict[Watcher, None] = {}
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
+        self.retired = False
         self._flushing = False
         self._storage_failed = False
         self._outbox = outbox
@@ -84,10 +89,16 @@ class Partition:
 
     def configure(self, config: TopicConfig) -> None:
         """Take on another configuration from the next append on."""
-        self.config = config
+        self._take_on(config)
         self.log.settings = log_settings(config)
         self._maybe_flush()
         self._advance()
+
+    def _take_on(self, config: TopicConfig) -> None:
+        """Keep a configuration, with what every append asks of it looked up once."""
+        self.config = config
+        self._stamps = config.stamps_on_append
+        self._follows_disk = config.flush_on_ack
 
     def append(self, records: memoryview, now_ms: int) -> Appended:
         """Write a producer's batch; raise the `ApiError` with which it is refused."""
@@ -100,12 +111,12 @@ class Partition:
             if sent is not None:
                 return Appended(sent.first_offset, -1, sent.last_offset + 1)
         append_time_ms = -1
-        if self.config.stamps_on_append:
+        if self._stamps:
             stamp_append_time(records, now_ms)
             append_time_ms = now_ms
             header = header._replace(max_timestamp=now_ms)
         base_offset = self._write(records, header)
-        if self.config.flush_on_ack:
+        if self._follows_disk:
             self._commits.appended(self, header.size)
         else:
             self._advance()
@@ -122,9 +133,9 @@ class Partition:
         self, offset: int, limit_bytes: int, *, committed_only: bool, at_least_one: bool
     ) -> FileSlice | None:
         """Return what a consumer may see from an offset on."""
+        if self.high_watermark <= offset <= self.log.end_offset:
+            return None  # caught up; or appended, but not yet for anybody to see
         upper = self.last_stable_offset if committed_only else self.high_watermark
-        if offset > self.high_watermark and offset <= self.log.end_offset:
-            return None  # appended, but not yet for anybody to see
         try:
             return self.log.read(offset, limit_bytes, upper, at_least_one=at_least_one)
         except CorruptBatchError as error:
@@ -142,13 +153,21 @@ class Partition:
 
     def delete_before(self, offset: int) -> None:
         """Make records below an offset unreadable."""
-        self.log.advance_start(offset)
-        self.log.epochs.truncate_start(offset)
+        try:
+            self.log.advance_start(offset)
+        except OSError as error:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk refused: {error}") from error
 
     def retire(self) -> None:
-        """Stop serving for good: the topic is deleted. Whoever waits is told on timeout."""
+        """Stop serving for good: the topic is deleted.
+
+        Consumers look again and find it gone; producers that wait are told on timeout.
+        """
+        for watcher in list(self.watchers):
+            watcher.on_progress()
         self.watchers.clear()
         self._waiting.clear()
+        self.retired = True
         self._flushing = True  # no more syncs: the files are going away
 
     def flush(self) -> None:
@@ -161,7 +180,7 @@ class Partition:
             self._outbox.append(Flush(task, lambda: self._flushed(task)))
 
     def _maybe_flush(self) -> None:
-        if self.config.flush_on_ack and self.log.flushed_offset < self.log.end_offset:
+        if self._follows_disk and self.log.flushed_offset < self.log.end_offset:
             self.flush()
 
     def _flushed(self, task: FlushTask) -> None:
@@ -188,7 +207,7 @@ class Partition:
     def _advance(self) -> None:
         """Move the high watermark, answer producers, wake consumers."""
         log = self.log
-        safe = log.flushed_offset if self.config.flush_on_ack else log.end_offset
+        safe = log.flushed_offset if self._follows_disk else log.end_offset
         if safe <= self.high_watermark:
             return
         self.high_watermark = safe

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from barnabas.model.ports import Buffer
 
-IOV_MAX = 512
-
 if sys.platform == "darwin":
     import fcntl
 
@@ -32,6 +30,8 @@ HAS_PWRITEV = hasattr(os, "pwritev")
 
 def write_at(descriptor: int, buffers: Sequence[Buffer], position: int) -> int:
     """Write buffers at a position, in one call where the system has one for several."""
+    if len(buffers) == 1:
+        return os.pwrite(descriptor, buffers[0], position)
     if HAS_PWRITEV:
         return os.pwritev(descriptor, buffers, position)
     return os.pwrite(descriptor, b"".join(buffers), position)
@@ -178,3 +178,7 @@ class OsDisk:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+    def sync_all(self) -> None:
+        """Sync every file system: one call in the place of one for each small file."""
+        os.sync()
