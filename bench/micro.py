@@ -76,9 +76,9 @@ class Bench:
             return got[0] if got else None
         return answer
 
-    def create(self, name: str, partitions: int) -> bytes:
-        """Make a topic with Kafka's promise; return its id."""
-        flush = CreatableTopicConfig(name="flush", value="interval")
+    def create(self, name: str, partitions: int, flush_policy: str = "interval") -> bytes:
+        """Make a topic, by default with Kafka's promise; return its id."""
+        flush = CreatableTopicConfig(name="flush", value=flush_policy)
         topic = CreatableTopic(
             name=name, num_partitions=partitions, replication_factor=1, configs=[flush]
         )
@@ -136,6 +136,8 @@ def main() -> None:
         for version in (7, 9, 13):
             one = produce("small", small, version, 1, 100)
             measure(f"produce v{version}, 1 record of 100 B", lambda f=one: bench.ask(f))  # type: ignore[misc]
+        safe = produce("safe", bench.create("safe", 1, "ack"), 13, 1, 100)
+        measure("produce v13, 1 record of 100 B, flush=ack", lambda: bench.ask(safe))
         big = produce("small", small, 13, 150, 100)
         measure("produce v13, 150 records of 100 B", lambda: bench.ask(big))
         none = fetch(small, 0, 1, (0, -1))

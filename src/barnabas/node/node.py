@@ -55,6 +55,7 @@ class Node:
         self.journal = Journal(disk, settings.broker.data_dir, self.outbox)
         self.partitions: dict[TopicPartition, Partition] = {}
         self.by_topic_id: dict[TopicId, dict[int, Partition]] = {}
+        self.by_topic_name: dict[str, dict[int, Partition]] = {}
         self.sessions = FetchSessions(settings.performance.fetch_session_slots, rng)
         self.produce_quota = Quota(settings.performance.producer_quota_bytes_per_second)
         self.fetch_quota = Quota(settings.performance.consumer_quota_bytes_per_second)
@@ -125,16 +126,15 @@ class Node:
     def find(self, key: str | bytes, partition: int) -> Partition:
         """Return a partition by its topic's name or id, or raise what its absence means."""
         if isinstance(key, str):
-            found = self.partitions.get(TopicPartition(key, partition))
-            if found is None:
-                raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            return found
-        by_index = self.by_topic_id.get(TopicId(key))
-        if by_index is None:
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
-        if partition not in by_index:
+            by_index = self.by_topic_name.get(key)
+        else:
+            by_index = self.by_topic_id.get(TopicId(key))
+            if by_index is None:
+                raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
+        found = None if by_index is None else by_index.get(partition)
+        if found is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return by_index[partition]
+        return found
 
     def next_producer_id(self, now_ms: int) -> Pending[int]:
         """Give out an id that no producer ever had."""
@@ -203,6 +203,7 @@ class Node:
         config = self.config_of(topic)
         self._claim_folder(topic)
         opened = self.by_topic_id.setdefault(topic.topic_id, {})
+        self.by_topic_name[topic.name] = opened
         for number, placed in enumerate(topic.partitions):
             if number in opened:
                 continue
@@ -229,11 +230,14 @@ class Node:
     def _drop_topic(self, topic_id: TopicId) -> None:
         dropped = self.by_topic_id.pop(topic_id)
         self._configured.pop(topic_id, None)
+        name = next(iter(dropped.values())).name.topic
+        # Gone before anybody hears of it: who is woken looks for it at once.
+        del self.by_topic_name[name]
         for partition in dropped.values():
             del self.partitions[partition.name]
         for partition in dropped.values():
             partition.retire()
-        self._set_aside(self.topic_folder(next(iter(dropped.values())).name.topic), topic_id.hex())
+        self._set_aside(self.topic_folder(name), topic_id.hex())
 
     def _claim_folder(self, topic: TopicImage) -> None:
         """Mark a topic's folder as its own; what an earlier topic of the name left is set aside.

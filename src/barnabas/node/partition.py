@@ -41,7 +41,9 @@ class Partition:
     __slots__ = (
         "_commits",
         "_flushing",
+        "_follows_disk",
         "_outbox",
+        "_stamps",
         "_storage_failed",
         "_waiting",
         "config",
@@ -49,6 +51,7 @@ class Partition:
         "leader_epoch",
         "log",
         "name",
+        "retired",
         "topic_id",
         "watchers",
     )
@@ -66,12 +69,13 @@ class Partition:
         self.name = name
         self.topic_id = topic_id
         self.log = log
-        self.config = config
+        self._take_on(config)
         self.leader_epoch = leader_epoch
         self.high_watermark = log.end_offset
         log.epochs.assign(leader_epoch, log.end_offset)
         self.watchers: dict[Watcher, None] = {}
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
+        self.retired = False
         self._flushing = False
         self._storage_failed = False
         self._outbox = outbox
@@ -84,10 +88,16 @@ class Partition:
 
     def configure(self, config: TopicConfig) -> None:
         """Take on another configuration from the next append on."""
-        self.config = config
+        self._take_on(config)
         self.log.settings = log_settings(config)
         self._maybe_flush()
         self._advance()
+
+    def _take_on(self, config: TopicConfig) -> None:
+        """Keep a configuration, with what every append asks of it looked up once."""
+        self.config = config
+        self._stamps = config.stamps_on_append
+        self._follows_disk = config.flush_on_ack
 
     def append(self, records: memoryview, now_ms: int) -> Appended:
         """Write a producer's batch; raise the `ApiError` with which it is refused."""
@@ -100,12 +110,12 @@ class Partition:
             if sent is not None:
                 return Appended(sent.first_offset, -1, sent.last_offset + 1)
         append_time_ms = -1
-        if self.config.stamps_on_append:
+        if self._stamps:
             stamp_append_time(records, now_ms)
             append_time_ms = now_ms
             header = header._replace(max_timestamp=now_ms)
         base_offset = self._write(records, header)
-        if self.config.flush_on_ack:
+        if self._follows_disk:
             self._commits.appended(self, header.size)
         else:
             self._advance()
@@ -154,6 +164,7 @@ class Partition:
             watcher.on_progress()
         self.watchers.clear()
         self._waiting.clear()
+        self.retired = True
         self._flushing = True  # no more syncs: the files are going away
 
     def flush(self) -> None:
@@ -166,7 +177,7 @@ class Partition:
             self._outbox.append(Flush(task, lambda: self._flushed(task)))
 
     def _maybe_flush(self) -> None:
-        if self.config.flush_on_ack and self.log.flushed_offset < self.log.end_offset:
+        if self._follows_disk and self.log.flushed_offset < self.log.end_offset:
             self.flush()
 
     def _flushed(self, task: FlushTask) -> None:
@@ -193,7 +204,7 @@ class Partition:
     def _advance(self) -> None:
         """Move the high watermark, answer producers, wake consumers."""
         log = self.log
-        safe = log.flushed_offset if self.config.flush_on_ack else log.end_offset
+        safe = log.flushed_offset if self._follows_disk else log.end_offset
         if safe <= self.high_watermark:
             return
         self.high_watermark = safe

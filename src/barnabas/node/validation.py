@@ -11,6 +11,7 @@ from barnabas.protocol.records import (
     CODEC_MASK,
     CONTROL,
     CRC_FROM,
+    LENGTH_OVERHEAD,
     MAGIC,
     BatchHeader,
     checksum,
@@ -46,7 +47,7 @@ def _check_shape(batch: memoryview, header: BatchHeader, config: TopicConfig) ->
             ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
             f"only record batches of version 2 are taken, not {header.magic}",
         )
-    if header.size != size:
+    if header.length + LENGTH_OVERHEAD != size:
         raise ApiError(
             ErrorCode.INVALID_RECORD, "a partition takes exactly one whole batch a request"
         )

@@ -101,9 +101,13 @@ class Record(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
+# What `BatchHeader._make` does, without looking it up: this runs once a batch.
+_new_header = tuple.__new__
+
+
 def parse_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """Read a header; the buffer must hold all 61 bytes of it."""
-    return BatchHeader._make(HEADER.unpack_from(buffer, position))
+    return _new_header(BatchHeader, HEADER.unpack_from(buffer, position))
 
 
 def checksum(batch: Buffer) -> int:

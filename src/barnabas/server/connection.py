@@ -56,6 +56,7 @@ class Connection:
         "_muted",
         "_out",
         "_out_bytes",
+        "_prefix_bytes",
         "_reading",
         "_sent",
         "_server",
@@ -83,6 +84,7 @@ class Connection:
         self._slots: deque[Slot] = deque()
         self._out: deque[Chunk] = deque()
         self._out_bytes = 0
+        self._prefix_bytes = 0
         self._sent = 0
         self._muted = 0
         self._reading = True
@@ -92,6 +94,7 @@ class Connection:
 
     def on_readable(self) -> None:
         """Take what the kernel has, and handle every whole frame in it."""
+        self.dirty = True  # so that answers gather until the end of this event
         try:
             if self._frame is None:
                 self._read_shared()
@@ -103,6 +106,10 @@ class Connection:
             self._server.lost(self, error)
         except Exception as error:  # noqa: BLE001 - one request's bug must not hang its client
             self._server.failed(self, error)
+        if self._out:
+            self.flush()
+        else:
+            self.dirty = False
 
     def on_writable(self) -> None:
         """Go on where the kernel had no more room."""
@@ -118,11 +125,12 @@ class Connection:
         if count == 0:
             self.close()
             return
-        server.received(self)
+        self.last_progress_ms = server.node.timers.now_ms
         position = 0
         while count - position >= 4:
             (size,) = _LENGTH.unpack_from(shared, position)
-            self._check_size(size)
+            if not 8 <= size <= server.max_request_bytes:
+                self._check_size(size)
             end = position + 4 + size
             if end > count:
                 break
@@ -165,7 +173,7 @@ class Connection:
             if count == 0:
                 self.close()
                 return
-            self._server.received(self)
+            self.last_progress_ms = self._server.node.timers.now_ms
             self._filled += count
             if self._filled < self._frame_bytes:
                 continue
@@ -208,46 +216,70 @@ class Connection:
 
     def _handle(self, frame: memoryview) -> None:
         server = self._server
-        answer, context = dispatch(server.node, frame, self.host, server.wall_clock_ms())
-        if answer is None:
-            pass
-        elif isinstance(answer, Pending):
+        now_ms = server.wall_clock_ms()
+        if self._prefix_bytes:
+            known = server.shapes.answer(frame, self._prefix_bytes, now_ms)
+            if known is not None:
+                if isinstance(known, bytes) and not self._slots:
+                    self._out.append(known)
+                    self._out_bytes += len(known)
+                else:
+                    self._promise(known if isinstance(known, Pending) else [known[4:]])
+                self._check_queue()
+                return
+        answer, context = dispatch(server.node, frame, self.host, now_ms, server.shapes)
+        self._prefix_bytes = context.prefix_bytes
+        if answer is not None:
+            self._promise(answer, context)
+        if context.throttle_ms and not isinstance(answer, Pending):
+            self._mute(context.throttle_ms)
+        else:
+            self._check_queue()
+
+    def _promise(
+        self, answer: list[Chunk] | Pending[list[Chunk]], context: RequestContext | None = None
+    ) -> None:
+        """Queue an answer in its turn; the context tells of a pause that is to follow it."""
+        if isinstance(answer, Pending):
             slot = Slot()
             self._slots.append(slot)
-            if len(self._slots) > QUEUED_ANSWERS_MAX:
-                self._set_reading(wanted=False)
             answer.when_done(lambda chunks: self._fill(slot, chunks, context))
-            return
         elif self._slots:
             slot = Slot()
             slot.chunks = answer
             self._slots.append(slot)
         else:
             self._queue(answer)
-        self._pace(context)
 
-    def _pace(self, context: RequestContext) -> None:
-        """Read no more for now where the client is over its quota or behind with our answers."""
-        if context.throttle_ms:
-            self._mute(context.throttle_ms)
-        elif self._out_bytes > QUEUED_BYTES_MAX or len(self._slots) > QUEUED_ANSWERS_MAX:
+    def _check_queue(self) -> None:
+        """Read no further while too much waits to be sent."""
+        if self._out_bytes > QUEUED_BYTES_MAX or len(self._slots) > QUEUED_ANSWERS_MAX:
             self._set_reading(wanted=False)
 
-    def _fill(self, slot: Slot, chunks: list[Chunk], context: RequestContext) -> None:
+    def _fill(self, slot: Slot, chunks: list[Chunk], context: RequestContext | None) -> None:
         slot.chunks = chunks
         slots = self._slots
         while slots and (ready := slots[0].chunks) is not None:
             slots.popleft()
             self._queue(ready)
-        self._pace(context)
+        if context is not None and context.throttle_ms:
+            self._mute(context.throttle_ms)
 
     def _queue(self, chunks: list[Chunk]) -> None:
         if self.closed:
             return
-        size = sum(c.length if isinstance(c, FileSlice) else len(c) for c in chunks)
-        out = self._out
-        out.append(_LENGTH.pack(size))
-        out.extend(chunks)
+        size, files = 0, False
+        for chunk in chunks:
+            if isinstance(chunk, FileSlice):
+                size += chunk.length
+                files = True
+            else:
+                size += len(chunk)
+        if files:
+            self._out.append(_LENGTH.pack(size))
+            self._out.extend(chunks)
+        else:
+            self._out.append(b"".join((_LENGTH.pack(size), *chunks)))  # type: ignore[arg-type]
         self._out_bytes += size + 4
         if not self.dirty:
             self.dirty = True
@@ -266,30 +298,35 @@ class Connection:
             return
         if not self._out:
             self._out_bytes = 0
-            self.stalled_since_ms = None if self._frame is None else self.stalled_since_ms
-            if not self._muted and not self._reading:
+            if self._frame is None:
+                self.stalled_since_ms = None
+            if not self._reading and not self._muted:
                 self._set_reading(wanted=True)
         elif self.stalled_since_ms is None:
             self.stalled_since_ms = self._server.monotonic_ms()
-        self._set_writing(wanted=bool(self._out))
+        if self._writing is not bool(self._out):
+            self._set_writing(wanted=bool(self._out))
 
     def _send_some(self) -> bool:
-        """Send one thing; return whether to go on."""
-        head = self._out[0]
+        """Send one thing, or small ones together; return whether to go on."""
+        out = self._out
+        head = out[0]
         if isinstance(head, FileSlice) and head.length >= self._server.sendfile_bytes:
             return self._send_file(head)
-        joined, count, more = self._join()
+        if len(out) == 1 and not isinstance(head, FileSlice):
+            joined, count, more = head, 1, False
+        else:
+            joined, count, more = self._join()
         try:
             sent = self._socket.send(joined, MSG_MORE if more else 0)
         except BlockingIOError:
-            self._replace_front(count, joined)
-            return False
-        self._progress()
+            sent = 0
         if sent < len(joined):
             self._replace_front(count, memoryview(joined)[sent:])
+            self._moved(sent)
             return False
         for _ in range(count):
-            self._out.popleft()
+            out.popleft()
         return True
 
     def _join(self) -> tuple[Buffer, int, bool]:
@@ -326,7 +363,7 @@ class Connection:
             return False
         if sent == 0:
             raise ConnectionError("the file is shorter than what was promised of it")
-        self._progress()
+        self._moved(sent)
         self._sent += sent
         if self._sent < piece.length:
             return True
@@ -334,10 +371,11 @@ class Connection:
         self._out.popleft()
         return True
 
-    def _progress(self) -> None:
-        self.last_progress_ms = self._server.monotonic_ms()
-        if self._frame is None:
+    def _moved(self, sent: int) -> None:
+        """A reader that is slow but reads has not stalled."""
+        if sent and self._frame is None:
             self.stalled_since_ms = None
+            self.last_progress_ms = self._server.node.timers.now_ms
 
     def patience_ms(self, stall_ms: int) -> int:
         """How long a stall may last: a large frame may take its time, a small one not."""

@@ -32,6 +32,8 @@ HAS_PWRITEV = hasattr(os, "pwritev")
 
 def write_at(descriptor: int, buffers: Sequence[Buffer], position: int) -> int:
     """Write buffers at a position, in one call where the system has one for several."""
+    if len(buffers) == 1:
+        return os.pwrite(descriptor, buffers[0], position)
     if HAS_PWRITEV:
         return os.pwritev(descriptor, buffers, position)
     return os.pwrite(descriptor, b"".join(buffers), position)

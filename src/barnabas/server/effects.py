@@ -17,6 +17,7 @@ from typing import Any
 from barnabas.logs import get
 from barnabas.node.effects import Clean, Effect, Flush, Notice, Remove, Verify
 from barnabas.node.node import Node
+from barnabas.server.sync_threads import SyncThreads
 from barnabas.storage.compaction import Cleaned, Group
 from barnabas.storage.log import FlushTask
 
@@ -35,7 +36,9 @@ class EffectDriver:
         self._loop = loop
         self._run_event = run_event
         threads = node.settings.storage.flush_threads
-        self._syncers = ThreadPoolExecutor(threads, thread_name_prefix="sync")
+        self._syncers = SyncThreads(
+            threads, loop, lambda flush: self.sync(flush.task), self._synced
+        )
         self._chores = ThreadPoolExecutor(2, thread_name_prefix="chore")
         self._children: set[subprocess.Popen[bytes]] = set()
         self._syncing = 0
@@ -49,7 +52,7 @@ class EffectDriver:
                 case Flush():
                     self._syncing += 1
                     self._idle.clear()
-                    self._syncers.submit(self._sync, effect)
+                    self._syncers.submit(effect)
                 case Remove():
                     delay_s = effect.delay_ms / 1000
                     self._loop.call_later(delay_s, self._chores.submit, self._remove, effect)
@@ -71,7 +74,7 @@ class EffectDriver:
 
     def close(self) -> None:
         """Wait for syncs; abandon the rest, which a start picks up again."""
-        self._syncers.shutdown(wait=True)
+        self._syncers.close()
         for child in list(self._children):
             child.kill()
         self._chores.shutdown(wait=True, cancel_futures=True)
@@ -86,13 +89,13 @@ class EffectDriver:
         except OSError as error:
             _stop_at_once(str(error))
 
-    def _sync(self, effect: Flush) -> None:
-        self.sync(effect.task)
-        self._report(self._synced, effect)
+    def _synced(self, flushes: list[Flush]) -> None:
+        self._run_event(self._finish, flushes)
 
-    def _synced(self, effect: Flush) -> None:
-        self._syncing -= 1
-        effect.done()
+    def _finish(self, flushes: list[Flush]) -> None:
+        self._syncing -= len(flushes)
+        for flush in flushes:
+            flush.done()
         if not self._syncing:
             self._idle.set()
 

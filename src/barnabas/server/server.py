@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from typing import cast
 
+from barnabas.handlers.produce_again import Shapes
 from barnabas.logs import get
 from barnabas.model.ports import File
 from barnabas.node.node import Node
@@ -38,6 +39,7 @@ class Server:
         self.sendfile_bytes = performance.sendfile_threshold_bytes
         self.receive_buffer = memoryview(bytearray(RECEIVE_BYTES))
         self.buffers = BufferPool()
+        self.shapes = Shapes(node)
         self.connections: dict[Connection, None] = {}
         self.dirty: list[Connection] = []
         self.driver = EffectDriver(node, loop, self.run_event)
@@ -114,10 +116,6 @@ class Server:
         next_ms = self.node.timers.next_ms
         if next_ms != self._timer_ms:
             self._arm(next_ms)
-
-    def received(self, connection: Connection) -> None:
-        """Note that a connection lives."""
-        connection.last_progress_ms = self.node.timers.now_ms
 
     def watch_reading(self, connection: Connection, *, wanted: bool) -> None:
         """Hear of bytes that arrive, or let them wait in the kernel."""

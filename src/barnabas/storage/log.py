@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ports import Disk, File, FileSlice
-from barnabas.protocol.records import BatchHeader, Record, records, stamp
+from barnabas.protocol.records import LENGTH_OVERHEAD, BatchHeader, Record, records, stamp
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.producers import ProducerStates, snapshot_offsets, snapshot_path
 from barnabas.storage.segment import Segment, segment_name
@@ -263,7 +263,7 @@ class Log:
     def _must_roll(self, active: Segment, header: BatchHeader) -> bool:
         if not active.size:
             return False
-        if active.size + header.size > self.settings.segment_bytes:
+        if active.size + header.length + LENGTH_OVERHEAD > self.settings.segment_bytes:
             return True
         first_ms = active.first_append_ms
         if first_ms is not None and header.max_timestamp - first_ms > self.settings.segment_ms:
@@ -312,4 +312,4 @@ def rebuild_indexes(segment: Segment, interval: int) -> None:
     end = segment.size
     segment.reset_indexes()
     for position, header in walk(segment.file, 0, end, check=False):
-        segment.note(position, header, interval)
+        segment.note(position, header, header.base_offset, interval)

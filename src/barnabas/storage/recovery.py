@@ -122,7 +122,7 @@ def _load_tail(log: Log, segment: Segment) -> None:
     """Take over the last segment of a clean log: read only what its index does not cover."""
     start = segment.load_indexes()
     for position, header in walk(segment.file, start, segment.size, check=False):
-        segment.note(position, header, log.settings.index_interval_bytes)
+        segment.note(position, header, header.base_offset, log.settings.index_interval_bytes)
         log.epochs.assign(header.leader_epoch, header.base_offset)
     _note_first_append(segment)
     segment.trusted_from = segment.size
@@ -152,7 +152,7 @@ def _take(log: Log, segment: Segment, start: int, *, upto_offset: int | None, ch
                 break
             if header.base_offset < segment.next_offset:
                 break  # offsets never go backwards: this is an older file's content
-            segment.note(position, header, log.settings.index_interval_bytes)
+            segment.note(position, header, header.base_offset, log.settings.index_interval_bytes)
             log.epochs.assign(header.leader_epoch, header.base_offset)
             end = position + header.size
     except CorruptBatchError:

@@ -12,7 +12,7 @@ from bisect import bisect_right
 
 from barnabas.model.errors import CorruptBatchError
 from barnabas.model.ports import Buffer, Disk, File
-from barnabas.protocol.records import BatchHeader
+from barnabas.protocol.records import LENGTH_OVERHEAD, BatchHeader
 from barnabas.storage.index import OffsetIndex, TimeIndex
 from barnabas.storage.walk import Located, header_at, walk
 
@@ -77,24 +77,27 @@ class Segment:
         """Write one batch at the end; its offsets start at `base_offset`."""
         position = self.size
         self.file.append((batch,))
-        self.note(position, header._replace(base_offset=base_offset), interval)
+        self.note(position, header, base_offset, interval)
 
-    def note(self, position: int, header: BatchHeader, interval: int) -> None:
-        """Take a batch that stands in the file into the indexes and the running totals."""
-        last_offset = header.base_offset + header.last_offset_delta
+    def note(self, position: int, header: BatchHeader, base_offset: int, interval: int) -> None:
+        """Take a batch that stands in the file into the indexes and the running totals.
+
+        The offset comes apart from the header, which may be from before it was stamped.
+        """
+        last_offset = base_offset + header.last_offset_delta
         if header.max_timestamp > self.max_timestamp:
             self.max_timestamp = header.max_timestamp
             self.max_timestamp_offset = last_offset
         if self._since_index > interval:
-            self.offset_index.append(header.base_offset - self.base_offset, position)
+            self.offset_index.append(base_offset - self.base_offset, position)
             self._index_time()
             self._since_index = 0
-        size = header.size
+        size = header.length + LENGTH_OVERHEAD
         self._since_index += size
         self.size = position + size
         self.next_offset = last_offset + 1
         offsets = self._recent_offsets
-        offsets.append(header.base_offset)
+        offsets.append(base_offset)
         self._recent_positions.append(position)
         if len(offsets) > RECENT_MAX:
             del offsets[: RECENT_MAX // 2]
