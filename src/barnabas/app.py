@@ -54,7 +54,7 @@ class BrokerProcess:
         """Load the data and listen; return the address that clients connect to."""
         raise_descriptor_limit()
         folder = Path(self.settings.broker.data_dir)
-        folder.mkdir(parents=True, exist_ok=True)
+        make_lasting(folder)
         self._lock = lock_folder(folder)
         self.node.start(self.server.wall_clock_ms())
         self._create_configured_topics()
@@ -139,6 +139,14 @@ def raise_descriptor_limit() -> None:
         with contextlib.suppress(ValueError, OSError):
             wanted = 1_000_000 if hard == resource.RLIM_INFINITY else hard
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def make_lasting(folder: Path) -> None:
+    """Make the data folder and its parents such that a power cut does not take them away."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in missing:
+        OsDisk().sync_folder(str(path.parent))
 
 
 def lock_folder(folder: Path) -> IO[bytes]:

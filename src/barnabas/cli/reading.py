@@ -8,6 +8,7 @@ Compaction and transaction markers leave gaps, so the end of a partition, which 
 reports as an event, counts as well as a record does.
 """
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from barnabas.cli.connection import ANSWER_TIMEOUT_S
-from barnabas.cli.failure import CommandError, kafka_sentence
+from barnabas.cli.failure import CommandError, kafka_sentence, warn
 from barnabas.cli.positions import At, Before, Beginning, End, Position, Since
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 FETCH_MAX = 500
 SLICE_S = 0.25
+GROUP_PATIENCE_S = 10.0
 
 # librdkafka looks for a coordinator even when no group is wanted; a broker without groups
 # says so, and that is none of our business.
@@ -155,7 +157,11 @@ class GroupReading:
 
     def __iter__(self) -> Iterator[list["Message"]]:
         """Yield records in batches, as they come; an empty one when nothing came for a while."""
+        warn_at_s = time.monotonic() + GROUP_PATIENCE_S
         while not self._to_end or self._behind != set():
+            if self._behind is None and time.monotonic() > warn_at_s:
+                warn("No partition from the group yet; does this broker serve groups?")
+                warn_at_s = math.inf
             yield [message for message in fetch(self._consumer) if self._wanted(message)]
 
     def store(self, messages: list["Message"]) -> None:

@@ -84,6 +84,12 @@ class Disk(Protocol):
     def sync_folder(self, path: str) -> None:
         """Return once the names in a folder would survive a power cut."""
 
+    def sync_all(self) -> None:
+        """Return once everything written so far would survive a power cut, names included.
+
+        Slow, and it need not report failures: for what can be checked or made anew.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class FileSlice:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.storage.compaction import Cleaned, CleaningPlan
-from barnabas.storage.log import FlushTask
+from barnabas.storage.flush import FlushTask
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ from barnabas.node.partition import Partition
 from barnabas.storage import compaction, retention
 
 FLUSH_TICK_MS = 100
+CLEAN_AGAIN_AFTER_MS = 10 * 60_000
+"""A log that could not be compacted must not keep the others from it."""
 
 
 class Maintenance:
@@ -23,6 +25,7 @@ class Maintenance:
         self._cleaning: Partition | None = None
         self._scrubbing = False
         self._flushed_ms: dict[Partition, int] = {}
+        self._clean_again_ms: dict[Partition, int] = {}
 
     def start(self) -> None:
         """Arm every chore."""
@@ -56,14 +59,24 @@ class Maintenance:
         expiry_ms = now_ms - self._node.settings.storage.producer_id_expiration_ms
         for partition in list(self._node.partitions.values()):
             partition.log.producers.expire(expiry_ms)
-            self._retain(partition, now_ms)
+            try:
+                self._roll(partition, now_ms)
+            except OSError as error:
+                self._complain(partition, "cannot begin a new segment", error)
+            try:
+                self._retain(partition, now_ms)
+            except OSError as error:
+                self._complain(partition, "cannot drop old segments", error)
+        self._forget_deleted()
 
     def compact(self) -> None:
         """Start cleaning the dirtiest log, one at a time."""
         if self._cleaning is not None:
             return
+        now_ms = self._node.timers.now_ms
         for partition in self._node.partitions.values():
-            if partition.config.compacts and self._clean(partition):
+            waits = self._clean_again_ms.get(partition, now_ms) > now_ms
+            if partition.config.compacts and not waits and self._clean(partition):
                 return
 
     def scrub(self) -> None:
@@ -82,18 +95,23 @@ class Maintenance:
         for partition in self._node.partitions.values():
             for segment in partition.log.segments[:-1]:
                 if segment.paths[0] in by_path:
-                    segment.forget_trust()
+                    segment.trust.forget(segment)
                     facts = {"file": segment.paths[0], "byte": by_path[segment.paths[0]]}
                     self._node.outbox.append(Notice("error", "found damage", facts))
+
+    def _roll(self, partition: Partition, now_ms: int) -> None:
+        """Seal the active segment where its time has come, whoever writes to it or not."""
+        log, config = partition.log, partition.config
+        keeps_time = config.retention_ms if config.deletes else retention.UNLIMITED
+        if retention.active_overdue(
+            log, segment_ms=config.segment_ms, now_ms=now_ms
+        ) or retention.active_expired(log, retention_ms=keeps_time, now_ms=now_ms):
+            log.roll()
 
     def _retain(self, partition: Partition, now_ms: int) -> None:
         log, config = partition.log, partition.config
         keeps_time = config.retention_ms if config.deletes else retention.UNLIMITED
         keeps_size = config.retention_bytes if config.deletes else retention.UNLIMITED
-        if retention.active_overdue(
-            log, segment_ms=config.segment_ms, now_ms=now_ms
-        ) or retention.active_expired(log, retention_ms=keeps_time, now_ms=now_ms):
-            log.roll()
         count = retention.expired(
             log,
             retention_ms=keeps_time,
@@ -129,9 +147,18 @@ class Maintenance:
 
     def _cleaned(self, partition: Partition, done: compaction.Cleaned | None) -> None:
         self._cleaning = None
-        if done is None or self._node.partitions.get(partition.name) is not partition:
+        if self._node.partitions.get(partition.name) is not partition:
             return
-        self._remove(compaction.apply(partition.log, done), partition.config.file_delete_delay_ms)
+        self._clean_again_ms[partition] = self._node.timers.now_ms + CLEAN_AGAIN_AFTER_MS
+        if done is None:
+            return
+        try:
+            retired = compaction.apply(partition.log, done)
+        except OSError as error:
+            self._complain(partition, "cannot swap in a compacted log", error)
+            return
+        del self._clean_again_ms[partition]
+        self._remove(retired, partition.config.file_delete_delay_ms)
         facts = {
             "partition": str(partition.name),
             "records_before": done.records_before,
@@ -144,9 +171,20 @@ class Maintenance:
         if paths:
             self._node.outbox.append(Remove(tuple(paths), delay_ms))
 
+    def _complain(self, partition: Partition, event: str, error: OSError) -> None:
+        facts = {"partition": str(partition.name), "problem": str(error)}
+        self._node.outbox.append(Notice("error", event, facts))
+
+    def _forget_deleted(self) -> None:
+        """Let go of partitions whose topics are gone."""
+        living = set(self._node.partitions.values())
+        for memory in (self._flushed_ms, self._clean_again_ms):
+            for partition in [p for p in memory if p not in living]:
+                del memory[partition]
+
     def _every(self, interval_ms: int, chore: Callable[[], None]) -> None:
         def turn() -> None:
-            chore()
             self._node.timers.after(interval_ms, turn)
+            chore()
 
         self._node.timers.after(interval_ms, turn)

@@ -16,9 +16,10 @@ from barnabas.metadata.records import (
     ClusterFormed,
     MetadataRecord,
     ProducerIdsReserved,
+    TopicCreated,
 )
 from barnabas.metadata.topic_config import TopicConfig
-from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.errors import ApiError, ErrorCode, StorageError
 from barnabas.model.ids import NodeId, TopicId, TopicPartition
 from barnabas.model.ports import Disk
 from barnabas.model.settings import Settings
@@ -31,12 +32,14 @@ from barnabas.node.pending import Pending
 from barnabas.node.quotas import Quota
 from barnabas.node.timers import Timers
 from barnabas.storage.checkpoints import Checkpoints
+from barnabas.storage.ownership import own_folder
 from barnabas.storage.recovery import open_log
 
 PRODUCER_ID_BLOCK = 1000
 TOPICS_FOLDER = "topics"
 DELETED_FOLDER = "deleted"
-TOPIC_ID_FILE = "topic-id"
+STRANGERS_FOLDER = "strangers"
+REOPEN_AFTER_MS = 1000
 
 
 class Node:
@@ -64,6 +67,8 @@ class Node:
         self._static_defaults = topic_config.defaults_from(settings)
         self._producer_ids = iter(range(0))
         self._configured: dict[TopicId, tuple[dict[str, str], dict[str, str]]] = {}
+        # Topics whose creation is not synced yet: nothing may be stored in their name.
+        self._uncommitted: set[str] = set()
 
     @property
     def image(self) -> Image:
@@ -85,6 +90,7 @@ class Node:
         clean = self.checkpoints.take_clean_marker()
         recovered = self.journal.open()
         self._report("metadata", recovered.truncated_bytes, recovered.problems)
+        self._refuse_lost_metadata()
         changes: list[MetadataRecord] = []
         if not self.image.cluster_id:
             named = self.settings.cluster.cluster_id or self._new_cluster_id()
@@ -104,18 +110,25 @@ class Node:
         self.checkpoints.write_clean_marker()
 
     def recovery_points(self) -> dict[TopicPartition, int]:
-        """Up to where each log is safe on disk."""
-        return {name: p.log.flushed_offset for name, p in self.partitions.items()}
+        """Up to where each log is safe on disk, by the ids of topics: names are used again."""
+        return {
+            TopicPartition(topic_id.hex(), number): partition.log.flushed_offset
+            for topic_id, opened in self.by_topic_id.items()
+            for number, partition in opened.items()
+        }
 
     def commit(self, changes: Sequence[MetadataRecord], now_ms: int) -> Pending[bool]:
         """Write metadata; what it changes takes effect before the answer."""
         pending: Pending[bool] = Pending()
+        created = [change.topic_id for change in changes if isinstance(change, TopicCreated)]
 
         def committed() -> None:
+            self._uncommitted.difference_update(created)
             self._reconcile()
             pending.complete(result=True)
 
         self.journal.propose(changes, now_ms, committed)
+        self._uncommitted.update(created)
         return pending
 
     def commit_now(self, changes: Sequence[MetadataRecord], now_ms: int) -> None:
@@ -141,13 +154,15 @@ class Node:
         pending: Pending[int] = Pending()
         fresh = next(self._producer_ids, None)
         changes: list[MetadataRecord] = []
+        left = self._producer_ids
         if fresh is None:
             fresh = self.image.next_producer_id
             end = fresh + PRODUCER_ID_BLOCK
-            self._producer_ids = iter(range(fresh + 1, end))
+            left = iter(range(fresh + 1, end))
             changes.append(ProducerIdsReserved(next_producer_id=end))
         # Even with nothing to write: the block of this id may not be on disk yet.
         self.journal.propose(changes, now_ms, lambda: pending.complete(fresh))
+        self._producer_ids = left
         return pending
 
     def auto_create(self, name: str, now_ms: int) -> Pending[bool]:
@@ -181,9 +196,11 @@ class Node:
             self._drop_topic(topic_id)
         defaults = self.topic_defaults
         for topic in self.image.topics.values():
+            if topic.topic_id.hex() in self._uncommitted:
+                continue
             opened = self.by_topic_id.get(topic.topic_id, {})
             if len(opened) < len(topic.partitions):
-                self._open_topic(topic, clean=False, recovery_points={})
+                self._try_to_open(topic)
             self._configure(topic, defaults)
 
     def _configure(self, topic: TopicImage, defaults: dict[str, str]) -> None:
@@ -193,17 +210,30 @@ class Node:
             return
         self._configured[topic.topic_id] = (dict(topic.config), defaults)
         config = topic_config.resolve(topic.config, defaults)
-        for partition in self.by_topic_id[topic.topic_id].values():
+        for partition in self.by_topic_id.get(topic.topic_id, {}).values():
             if partition.config != config:
                 partition.configure(config)
+
+    def _try_to_open(self, topic: TopicImage) -> None:
+        """Open what a topic got since the start; where the disk refuses, try again later."""
+        try:
+            self._open_topic(topic, clean=False, recovery_points={})
+        except OSError as error:
+            facts = {"topic": topic.name, "problem": str(error)}
+            self.outbox.append(Notice("error", "cannot open a topic's logs yet", facts))
+            self.timers.after(REOPEN_AFTER_MS, self._reconcile)
 
     def _open_topic(
         self, topic: TopicImage, *, clean: bool, recovery_points: dict[TopicPartition, int]
     ) -> None:
         config = self.config_of(topic)
-        self._claim_folder(topic)
         opened = self.by_topic_id.setdefault(topic.topic_id, {})
         self.by_topic_name[topic.name] = opened
+        aside = f"{self.settings.broker.data_dir}/{STRANGERS_FOLDER}"
+        owned = own_folder(self.disk, self.topic_folder(topic.name), topic.topic_id, aside)
+        if owned.problem:
+            facts = {"topic": topic.name, "problem": owned.problem}
+            self.outbox.append(Notice("warning", "a topic's folder was not as expected", facts))
         for number, placed in enumerate(topic.partitions):
             if number in opened:
                 continue
@@ -213,8 +243,9 @@ class Node:
                 f"{self.topic_folder(topic.name)}/{number}",
                 log_settings(config),
                 clean=clean,
-                recovery_point=recovery_points.get(name, 0),
+                recovery_point=recovery_points.get(TopicPartition(topic.topic_id.hex(), number), 0),
             )
+            owned.become_safe_with(recovered.log)
             self._report(str(name), recovered.truncated_bytes, recovered.problems)
             partition = Partition(
                 name,
@@ -231,36 +262,16 @@ class Node:
         dropped = self.by_topic_id.pop(topic_id)
         self._configured.pop(topic_id, None)
         name = next(iter(dropped.values())).name.topic
-        # Gone before anybody hears of it: who is woken looks for it at once.
-        del self.by_topic_name[name]
+        if self.by_topic_name.get(name) is dropped:
+            del self.by_topic_name[name]
         for partition in dropped.values():
             del self.partitions[partition.name]
-        for partition in dropped.values():
+        for partition in dropped.values():  # now that nobody finds them any more
             partition.retire()
-        self._set_aside(self.topic_folder(name), topic_id.hex())
-
-    def _claim_folder(self, topic: TopicImage) -> None:
-        """Mark a topic's folder as its own; what an earlier topic of the name left is set aside.
-
-        Without the mark a crash between a deletion and the removal of its files would give the
-        old records to the next topic of that name.
-        """
-        folder = self.topic_folder(topic.name)
-        mark, wanted = f"{folder}/{TOPIC_ID_FILE}", topic.topic_id.hex()
-        if self.disk.exists(mark):
-            owner = self.disk.read_bytes(mark).decode(errors="replace").strip()
-            if owner == wanted:
-                return
-            self._set_aside(folder, owner)
-        self.disk.make_folder(folder)
-        self.disk.write_atomic(mark, f"{wanted}\n".encode())
-
-    def _set_aside(self, folder: str, topic_id: str) -> None:
-        """Move a folder to where nothing is served from, and have it removed."""
         base = f"{self.settings.broker.data_dir}/{DELETED_FOLDER}"
         self.disk.make_folder(base)
-        retired = f"{base}/{topic_id}"
-        self.disk.rename(folder, retired)
+        retired = f"{base}/{topic_id.hex()}"
+        self.disk.rename(self.topic_folder(name), retired)
         self.outbox.append(Remove((retired,), delay_ms=0))
 
     def _remove_strangers(self) -> None:
@@ -273,6 +284,15 @@ class Node:
             if name not in self.image.topics:
                 facts = {"folder": f"{base}/{name}"}
                 self.outbox.append(Notice("warning", "a folder belongs to no topic", facts))
+
+    def _refuse_lost_metadata(self) -> None:
+        """Stop where there are topics on disk and no cluster that they could belong to."""
+        topics = f"{self.settings.broker.data_dir}/{TOPICS_FOLDER}"
+        if not self.image.cluster_id and self.disk.list(topics):
+            raise StorageError(
+                f"{topics} holds topics, but the metadata that describes them is gone; restore "
+                f"{self.journal.folder} from a backup, or move {topics} away to start empty"
+            )
 
     def _report(self, what: str, truncated: int, problems: Sequence[str]) -> None:
         if truncated:

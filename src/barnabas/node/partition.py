@@ -17,7 +17,8 @@ from barnabas.node.effects import Effect, Flush, Notice
 from barnabas.node.group_commit import GroupCommit
 from barnabas.node.validation import checked
 from barnabas.protocol.records import BatchHeader, parse_header, stamp_append_time
-from barnabas.storage.log import FlushTask, Log, LogSettings
+from barnabas.storage.flush import FlushTask
+from barnabas.storage.log import Log, LogSettings
 
 
 class Watcher(Protocol):
@@ -152,8 +153,10 @@ class Partition:
 
     def delete_before(self, offset: int) -> None:
         """Make records below an offset unreadable."""
-        self.log.advance_start(offset)
-        self.log.epochs.truncate_start(offset)
+        try:
+            self.log.advance_start(offset)
+        except OSError as error:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk refused: {error}") from error
 
     def retire(self) -> None:
         """Stop serving for good: the topic is deleted.

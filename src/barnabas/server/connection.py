@@ -219,41 +219,45 @@ class Connection:
         now_ms = server.wall_clock_ms()
         if self._prefix_bytes:
             known = server.shapes.answer(frame, self._prefix_bytes, now_ms)
+            if isinstance(known, bytes) and not self._slots:
+                self._out.append(known)
+                self._out_bytes += len(known)
+                self._pace()
+                return
             if known is not None:
-                if isinstance(known, bytes) and not self._slots:
-                    self._out.append(known)
-                    self._out_bytes += len(known)
-                else:
-                    self._promise(known if isinstance(known, Pending) else [known[4:]])
-                self._check_queue()
+                self._promise(known if isinstance(known, Pending) else [known[4:]])
                 return
         answer, context = dispatch(server.node, frame, self.host, now_ms, server.shapes)
         self._prefix_bytes = context.prefix_bytes
-        if answer is not None:
-            self._promise(answer, context)
-        if context.throttle_ms and not isinstance(answer, Pending):
-            self._mute(context.throttle_ms)
+        if answer is None:
+            self._pace(context)
         else:
-            self._check_queue()
+            self._promise(answer, context)
 
     def _promise(
         self, answer: list[Chunk] | Pending[list[Chunk]], context: RequestContext | None = None
     ) -> None:
-        """Queue an answer in its turn; the context tells of a pause that is to follow it."""
+        """Queue an answer in its turn."""
         if isinstance(answer, Pending):
             slot = Slot()
             self._slots.append(slot)
             answer.when_done(lambda chunks: self._fill(slot, chunks, context))
-        elif self._slots:
+            if not answer.done:
+                self._pace()
+            return
+        if self._slots:
             slot = Slot()
             slot.chunks = answer
             self._slots.append(slot)
         else:
             self._queue(answer)
+        self._pace(context)
 
-    def _check_queue(self) -> None:
-        """Read no further while too much waits to be sent."""
-        if self._out_bytes > QUEUED_BYTES_MAX or len(self._slots) > QUEUED_ANSWERS_MAX:
+    def _pace(self, context: RequestContext | None = None) -> None:
+        """Read no more for now where the client is over its quota or behind with our answers."""
+        if context is not None and context.throttle_ms:
+            self._mute(context.throttle_ms)
+        elif self._out_bytes > QUEUED_BYTES_MAX or len(self._slots) > QUEUED_ANSWERS_MAX:
             self._set_reading(wanted=False)
 
     def _fill(self, slot: Slot, chunks: list[Chunk], context: RequestContext | None) -> None:
@@ -262,8 +266,7 @@ class Connection:
         while slots and (ready := slots[0].chunks) is not None:
             slots.popleft()
             self._queue(ready)
-        if context is not None and context.throttle_ms:
-            self._mute(context.throttle_ms)
+        self._pace(context)
 
     def _queue(self, chunks: list[Chunk]) -> None:
         if self.closed:

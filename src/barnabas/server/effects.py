@@ -19,7 +19,7 @@ from barnabas.node.effects import Clean, Effect, Flush, Notice, Remove, Verify
 from barnabas.node.node import Node
 from barnabas.server.sync_threads import SyncThreads
 from barnabas.storage.compaction import Cleaned, Group
-from barnabas.storage.log import FlushTask
+from barnabas.storage.flush import FlushTask, carry_out
 
 RunEvent = Callable[..., None]
 SYNC_FAILED = 70
@@ -82,10 +82,7 @@ class EffectDriver:
     def sync(self, task: FlushTask) -> None:
         """Sync a log's files. A sync that failed is never tried again: the process stops."""
         try:
-            for file in task.files:
-                file.sync()
-            if task.folder is not None:
-                self._node.disk.sync_folder(task.folder)
+            carry_out(self._node.disk, task)
         except OSError as error:
             _stop_at_once(str(error))
 
@@ -109,8 +106,8 @@ class EffectDriver:
         output = self._run_apart({"clean": effect.plan.to_dict()})
         done: Cleaned | None = None
         if output is not None:
-            groups, clean_upto, before, after = json.loads(output)
-            done = Cleaned([Group(*group) for group in groups], clean_upto, before, after)
+            groups, *facts = json.loads(output)
+            done = Cleaned([Group(*group) for group in groups], *facts)
         self._report(effect.done, done)
 
     def _verify(self, effect: Verify) -> None:

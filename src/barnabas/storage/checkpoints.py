@@ -1,11 +1,17 @@
-"""What a broker notes about all its logs: up to where they are synced, and whether it left well.
+"""Small files: what a broker notes about all its logs, and the seal that each of them carries.
 
-The recovery points may be old, which costs time at the next start and nothing else. The clean
+The recovery points may be old, which costs time at the next start and nothing else. They are kept
+by topic id, so that those of a deleted topic never speak for another of the same name. The clean
 marker is written last of all on the way down and taken away first of all on the way up.
+
+A seal is a checksum on the last line: a number that lost a digit is worse than no number.
 """
 
 from collections.abc import Mapping
 
+from crc32c import crc32c
+
+from barnabas.model.errors import StorageError
 from barnabas.model.ids import TopicPartition
 from barnabas.model.ports import Disk
 
@@ -13,37 +19,71 @@ RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 CLEAN_MARKER = ".clean-shutdown"
 
 
+def seal(text: str) -> bytes:
+    """Return the text as a file's content, with its checksum."""
+    assert text.endswith("\n")
+    return f"{text}crc32c {crc32c(text.encode()):08x}\n".encode()
+
+
+def unseal(content: bytes) -> str:
+    """Return what was sealed; raise `StorageError` where it is not what was written."""
+    text, separator, line = content.rpartition(b"crc32c ")
+    if not separator or line != f"{crc32c(text):08x}\n".encode():
+        raise StorageError("it does not match its checksum")
+    return text.decode()
+
+
+def read_number(disk: Disk, path: str) -> int | None:
+    """Return the number sealed in a file, if there is one; raise `StorageError` if damaged."""
+    if not disk.exists(path):
+        return None
+    try:
+        return int(unseal(disk.read_bytes(path)))
+    except StorageError as error:
+        raise StorageError(f"{path} cannot be read: {error}") from error
+
+
+def write_number(disk: Disk, path: str, number: int, *, sync: bool = True) -> None:
+    """Seal a number in a file of its own."""
+    disk.write_atomic(path, seal(f"{number}\n"), sync=sync)
+
+
 class Checkpoints:
-    """Small files at the root of the data folder."""
+    """The files at the root of the data folder."""
 
     def __init__(self, disk: Disk, folder: str) -> None:
         self._disk = disk
+        self._folder = folder
         self._points = f"{folder}/{RECOVERY_POINTS}"
         self._marker = f"{folder}/{CLEAN_MARKER}"
 
     def recovery_points(self) -> dict[TopicPartition, int]:
-        """Read the points; a damaged file only means that more is checked."""
+        """Read the points, by topic id; a damaged file only means that more is checked."""
         if not self._disk.exists(self._points):
             return {}
-        points = {}
-        for line in self._disk.read_bytes(self._points).decode(errors="replace").split("\n")[2:]:
-            parts = line.split(" ")
-            if len(parts) == 3 and parts[1].isdigit() and parts[2].isdigit():
-                points[TopicPartition(parts[0], int(parts[1]))] = int(parts[2])
-        return points
+        try:
+            lines = unseal(self._disk.read_bytes(self._points)).splitlines()[2:]
+        except StorageError:
+            return {}
+        parts = [line.split(" ") for line in lines]
+        return {TopicPartition(topic, int(index)): int(point) for topic, index, point in parts}
 
     def write_recovery_points(self, points: Mapping[TopicPartition, int]) -> None:
-        """Store the points, in Kafka's layout."""
+        """Store the points, nearly in Kafka's layout."""
         lines = ["0", str(len(points))]
         lines += [f"{name.topic} {name.partition} {offset}" for name, offset in points.items()]
-        self._disk.write_atomic(self._points, ("\n".join(lines) + "\n").encode())
+        self._disk.write_atomic(self._points, seal("\n".join(lines) + "\n"))
 
     def take_clean_marker(self) -> bool:
-        """Tell whether the last stop was clean, and forget it."""
+        """Tell whether the last stop was clean, and forget it for good."""
         clean = self._disk.exists(self._marker)
-        self._disk.remove(self._marker)
+        if clean:
+            self._disk.remove(self._marker)
+            # Were the removal lost with the power, a torn log would pass for a clean one.
+            self._disk.sync_folder(self._folder)
         return clean
 
     def write_clean_marker(self) -> None:
-        """Say that everything is on disk."""
+        """Say that everything is on disk, after making sure of it."""
+        self._disk.sync_all()
         self._disk.write_atomic(self._marker, b"barnabas\n")

@@ -6,8 +6,9 @@
 
 `plan` decides, on the loop, from sizes and timestamps alone. `clean` does the work per record and
 runs elsewhere: it maps each key of the dirty part to its last offset, then writes the segments
-anew without the records that the map has overtaken. Offsets never change. `Log.replace` swaps the
-result in.
+anew without the records that the map has overtaken. Offsets never change; the last batch of a
+segment stays even if it is empty, so that the segment still ends where the next begins. `swap_in`
+puts the result in place.
 
 A record without a value, a tombstone, is kept for `delete.retention.ms` after it was first
 cleaned, so that slow readers learn of the deletion; the batch remembers until when (KIP-534).
@@ -17,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+from barnabas.model.errors import CorruptBatchError, StorageError
 from barnabas.model.ports import Disk
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.records import (
@@ -24,14 +26,16 @@ from barnabas.protocol.records import (
     BatchHeader,
     Record,
     build,
+    parse_header,
     records,
 )
-from barnabas.storage.log import Log
+from barnabas.storage.checkpoints import read_number, write_number
+from barnabas.storage.log import CLEANER_FILE, Log
 from barnabas.storage.recovery import CLEANING_FOLDER
 from barnabas.storage.segment import Segment
+from barnabas.storage.swap import swap_in
 from barnabas.storage.walk import walk
 
-CHECKPOINT_FILE = "cleaner-offset"
 KEYS_MAX = 4_000_000
 RELATIVE_OFFSET_MAX = (1 << 31) - 1
 
@@ -51,6 +55,8 @@ class CleaningPlan:
     delete_retention_ms: int
     segment_bytes: int
     index_interval_bytes: int
+    cuts: int
+    """How often the log had been truncated by then."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
@@ -58,10 +64,9 @@ class CleaningPlan:
 
 
 class Group(NamedTuple):
-    """Neighbouring segments that become one, or none where nothing of them is left."""
+    """Neighbouring segments that become one."""
 
     bases: list[int]
-    kept: bool
 
 
 class Cleaned(NamedTuple):
@@ -71,6 +76,7 @@ class Cleaned(NamedTuple):
     clean_upto: int
     records_before: int
     records_after: int
+    cuts: int
 
 
 class Urgency(NamedTuple):
@@ -109,48 +115,48 @@ def plan(
         delete_retention_ms=delete_retention_ms,
         segment_bytes=log.settings.segment_bytes,
         index_interval_bytes=log.settings.index_interval_bytes,
+        cuts=log.cuts,
     )
 
 
 def clean(disk: Disk, work: CleaningPlan, keys_max: int = KEYS_MAX) -> Cleaned:
     """Carry out a plan. Runs beside the broker: reads sealed files, writes into a new folder."""
     target = f"{work.folder}/{CLEANING_FOLDER}"
+    segments = _open(disk, work)  # first, since it fails where the topic was just deleted
     disk.remove_tree(target)
     disk.make_folder(target)
-    segments = _open(disk, work)
     latest, clean_upto = _last_offsets(segments, work, keys_max)
     groups, before, after = [], 0, 0
     for group in _grouped([s for s in segments if s.base_offset < clean_upto], work):
         cleaner = _Rewriter(disk, target, group[0].base_offset, work, latest)
         for segment in group:
-            cleaner.rewrite(segment)
+            cleaner.rewrite(segment, last=segment is group[-1])
         before += cleaner.records_before
         after += cleaner.records_after
-        groups.append(Group([s.base_offset for s in group], cleaner.finish()))
-    return Cleaned(groups, clean_upto, before, after)
+        cleaner.finish()
+        groups.append(Group([s.base_offset for s in group]))
+    return Cleaned(groups, clean_upto, before, after, work.cuts)
 
 
 def apply(log: Log, cleaned: Cleaned) -> list[str]:
     """Swap the result in; return the files to delete. Nothing happens if the log moved on."""
     by_base = {segment.base_offset: segment for segment in log.segments[:-1]}
-    if any(base not in by_base for group in cleaned.groups for base in group.bases):
+    known = all(base in by_base for group in cleaned.groups for base in group.bases)
+    if cleaned.cuts != log.cuts or not known:
         return []
     retired: list[str] = []
     for group in cleaned.groups:
         old = [by_base[base] for base in group.bases]
-        source = f"{log.folder}/{CLEANING_FOLDER}" if group.kept else None
-        retired += log.replace(old, source)
-    checkpoint = f"{cleaned.clean_upto}\n".encode()
-    log.disk.write_atomic(f"{log.folder}/{CHECKPOINT_FILE}", checkpoint, sync=False)
+        retired += swap_in(log, old, f"{log.folder}/{CLEANING_FOLDER}")
+    write_number(log.disk, f"{log.folder}/{CLEANER_FILE}", cleaned.clean_upto, sync=False)
     return retired
 
 
 def read_checkpoint(log: Log) -> int:
     """Return up to where a log is clean; nowhere, if the file is missing or damaged."""
-    path = f"{log.folder}/{CHECKPOINT_FILE}"
     try:
-        return int(log.disk.read_bytes(path)) if log.disk.exists(path) else 0
-    except ValueError:
+        return read_number(log.disk, f"{log.folder}/{CLEANER_FILE}") or 0
+    except StorageError:
         return 0
 
 
@@ -172,10 +178,9 @@ def _last_offsets(
         if len(latest) >= keys_max:
             return latest, segment.base_offset
         for header, batch in _batches(segment):
-            if not header.is_control:
-                for record in records(batch, header):
-                    if record.key is not None and record.offset >= work.first_dirty:
-                        latest[record.key] = record.offset
+            for record in _opened(header, batch) or ():
+                if record.key is not None and record.offset >= work.first_dirty:
+                    latest[record.key] = record.offset
     return latest, work.end
 
 
@@ -199,64 +204,69 @@ def _batches(segment: Segment) -> Iterator[tuple[BatchHeader, bytes]]:
         yield header, segment.file.read(position, header.size)
 
 
+def _opened(header: BatchHeader, batch: bytes) -> list[Record] | None:
+    """Return a batch's records; None where they are not ours to judge.
+
+    Those are transaction markers, and what a producer packed badly but with a good checksum.
+    """
+    if header.is_control:
+        return None
+    try:
+        return list(records(batch, header))
+    except CorruptBatchError:
+        return None
+
+
 class _Rewriter:
     """Writes one output segment from a group of input segments."""
 
     def __init__(
         self, disk: Disk, target: str, base: int, work: CleaningPlan, latest: dict[bytes, int]
     ) -> None:
-        self._output = Segment(disk, target, base, create=True)
+        interval = work.index_interval_bytes
+        self._disk = disk
+        self._output = Segment(disk, target, base, create=True, interval=interval)
         self._work = work
         self._latest = latest
         self.records_before = 0
         self.records_after = 0
 
-    def rewrite(self, segment: Segment) -> None:
+    def rewrite(self, segment: Segment, *, last: bool) -> None:
+        """Write what is left of one segment; of the last one, the end stays in any case."""
         for header, batch in _batches(segment):
             self.records_before += header.record_count
-            kept = batch if header.is_control else self._keep(header, batch)
+            kept = self._keep(header, batch)
+            if kept is None and last and header.last_offset + 1 == segment.next_offset:
+                attributes = header.attributes & ~DELETE_HORIZON
+                kept = _rebuilt(header, [], attributes, header.max_timestamp)
             if kept is not None:
-                final = header._replace(length=len(kept) - 12)
-                self._output.append(
-                    kept, final, header.base_offset, self._work.index_interval_bytes
-                )
+                self._output.append(kept, parse_header(kept), header.base_offset)
 
-    def finish(self) -> bool:
-        """Sync the output; say whether there is any."""
-        self._output.seal()
+    def finish(self) -> None:
+        """Make the output safe, indexes included."""
+        self._output.write_indexes()
         self._output.file.sync()
-        return self._output.size > 0
+        for path in self._output.paths[1:]:
+            if self._disk.exists(path):
+                self._disk.open(path).sync()
 
     def _keep(self, header: BatchHeader, batch: bytes) -> bytes | bytearray | None:
         """Return the batch without what is overtaken: untouched, rebuilt, or None if empty."""
+        content = _opened(header, batch)
+        if content is None:
+            self.records_after += header.record_count
+            return batch
         horizon = header.base_timestamp if header.attributes & DELETE_HORIZON else None
-        survivors, tombstones = [], False
-        for record in records(batch, header):
-            if self._survives(record, horizon):
-                survivors.append(record)
-                tombstones = tombstones or record.value is None
+        survivors = [record for record in content if self._survives(record, horizon)]
         self.records_after += len(survivors)
         if not survivors:
             return None
-        needs_horizon = tombstones and horizon is None
-        if len(survivors) == header.record_count and not needs_horizon:
+        if horizon is None and any(record.value is None for record in survivors):
+            until = self._work.now_ms + self._work.delete_retention_ms
+            return _rebuilt(header, survivors, header.attributes | DELETE_HORIZON, until)
+        if len(survivors) == header.record_count:
             return batch
-        attributes, base_timestamp = header.attributes, header.base_timestamp
-        if needs_horizon:
-            attributes |= DELETE_HORIZON
-            base_timestamp = self._work.now_ms + self._work.delete_retention_ms
-        return build(
-            survivors,
-            codec=Codec(header.codec),
-            base_offset=header.base_offset,
-            last_offset=header.last_offset,
-            base_timestamp=base_timestamp,
-            attributes=attributes,
-            leader_epoch=header.leader_epoch,
-            producer_id=header.producer_id,
-            producer_epoch=header.producer_epoch,
-            base_sequence=header.base_sequence,
-        )
+        return _rebuilt(header, survivors, header.attributes, header.base_timestamp)
 
     def _survives(self, record: Record, horizon: int | None) -> bool:
         if record.key is None:
@@ -264,3 +274,21 @@ class _Rewriter:
         if self._latest.get(record.key, -1) > record.offset:
             return False
         return record.value is not None or horizon is None or self._work.now_ms < horizon
+
+
+def _rebuilt(
+    header: BatchHeader, survivors: list[Record], attributes: int, base_timestamp: int
+) -> bytearray:
+    """Make the batch again around fewer records, at the same offsets and sequences."""
+    return build(
+        survivors,
+        codec=Codec(header.codec) if survivors else Codec.NONE,
+        base_offset=header.base_offset,
+        last_offset=header.last_offset,
+        base_timestamp=base_timestamp,
+        attributes=attributes,
+        leader_epoch=header.leader_epoch,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+    )

@@ -1,12 +1,14 @@
 """Which leader wrote from which offset on: the memory that makes truncation exact (KIP-101).
 
-Stored as Kafka stores it, in `leader-epoch-checkpoint`: a version, a count, then a line with
-epoch and start offset for each. The file is written when a segment is sealed and when the log is
-closed, not on each change: every batch carries its epoch, and recovery reads what came after.
+Stored nearly as Kafka stores it, in `leader-epoch-checkpoint`: a version, a count, then a line
+with epoch and start offset for each. The file is written when a segment is sealed and when the
+log is closed, not on each change: every batch carries its epoch, and recovery reads what came
+after.
 """
 
 from barnabas.model.errors import StorageError
 from barnabas.model.ports import Disk
+from barnabas.storage.checkpoints import seal, unseal
 
 FILE_NAME = "leader-epoch-checkpoint"
 
@@ -16,23 +18,25 @@ class LeaderEpochs:
 
     def __init__(self, disk: Disk, folder: str) -> None:
         self._disk = disk
-        self._path = f"{folder}/{FILE_NAME}"
+        self.path = f"{folder}/{FILE_NAME}"
         self.entries: list[tuple[int, int]] = []
+        self._stored: list[tuple[int, int]] = []
 
-    def load(self) -> None:
-        """Read the checkpoint, if there is one."""
-        if not self._disk.exists(self._path):
-            return
-        lines = self._disk.read_bytes(self._path).decode().split("\n")
+    def load(self) -> bool:
+        """Read the checkpoint; False where there is none, `StorageError` where it is damaged."""
+        if not self._disk.exists(self.path):
+            return False
         try:
-            count = int(lines[1])
-            pairs = [line.split(" ") for line in lines[2 : 2 + count]]
-            self.entries = [(int(epoch), int(start)) for epoch, start in pairs]
-        except (ValueError, IndexError) as error:
-            raise StorageError(f"{self._path} cannot be read: {error}") from error
+            lines = unseal(self._disk.read_bytes(self.path)).splitlines()[2:]
+        except StorageError as error:
+            raise StorageError(f"{self.path} cannot be read: {error}") from error
+        pairs = [line.split(" ") for line in lines]
+        self.entries = [(int(epoch), int(start)) for epoch, start in pairs]
+        self._stored = list(self.entries)
+        return True
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Remember that an epoch starts at an offset."""
+        """Remember that an epoch starts at an offset; one that is over already changes nothing."""
         if self.entries and self.entries[-1][0] >= epoch:
             return
         while self.entries and self.entries[-1][1] >= start_offset:
@@ -65,22 +69,20 @@ class LeaderEpochs:
         return found
 
     def truncate_end(self, end_offset: int) -> None:
-        """Forget epochs that start at or after the new end of the log."""
-        kept = [entry for entry in self.entries if entry[1] < end_offset]
-        if kept != self.entries:
-            self.entries = kept
-            self.store()
+        """Forget epochs that start at or after an offset: they are gone, or about to be read."""
+        self.entries = [entry for entry in self.entries if entry[1] < end_offset]
 
     def truncate_start(self, start_offset: int) -> None:
         """Let the first epoch start no earlier than the log does."""
         later = [entry for entry in self.entries if entry[1] > start_offset]
         earlier = [entry for entry in self.entries if entry[1] <= start_offset]
-        kept = [(earlier[-1][0], start_offset), *later] if earlier else later
-        if kept != self.entries:
-            self.entries = kept
-            self.store()
+        self.entries = [(earlier[-1][0], start_offset), *later] if earlier else later
 
-    def store(self) -> None:
-        """Write the checkpoint."""
+    def store(self) -> bool:
+        """Write the checkpoint unless it stands as it is; tell whether it was written."""
+        if self.entries == self._stored:
+            return False
         lines = ["0", str(len(self.entries)), *(f"{e} {s}" for e, s in self.entries), ""]
-        self._disk.write_atomic(self._path, "\n".join(lines).encode(), sync=False)
+        self._disk.write_atomic(self.path, seal("\n".join(lines)), sync=False)
+        self._stored = list(self.entries)
+        return True

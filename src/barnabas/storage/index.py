@@ -3,11 +3,14 @@
 An entry is written for the first batch after every `index.interval.bytes` of log, in Kafka's
 layout: `.index` holds (offset - base, position), `.timeindex` holds (largest timestamp so far,
 offset - base). Entries gather in memory and reach the file a page at a time, since losing them
-costs nothing: an index is only ever a hint, and is made anew from the log after a crash. What
-is in the file is read through a memory map.
+costs nothing: an index is only ever a hint, whoever follows it looks whether it leads to what it
+says, and it is made anew from the log after a crash. What is in the file is read through a
+memory map.
 """
 
 import struct
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import ClassVar
 
 from barnabas.model.ports import Buffer, Disk
@@ -47,10 +50,12 @@ class SparseIndex:
         self._map = None
 
     def append(self, first: int, second: int) -> None:
-        """Add an entry; both numbers must not be below those of the last."""
+        """Add an entry; both numbers must not be below those of the last. Never fails."""
         self._tail += self.ENTRY.pack(first, second)
         if len(self._tail) >= PAGE_BYTES:
-            self.write()
+            # The batch is in the log already; a full disk may take its entry later.
+            with suppress(OSError):
+                self.write()
 
     def write(self) -> None:
         """Bring what is in memory to the file."""
@@ -84,6 +89,14 @@ class SparseIndex:
 
     def floor(self, value: int, column: int = 0) -> tuple[int, int] | None:
         """Return the last entry whose number in the column is at most the value."""
+        return next(self.downwards(value, column), None)
+
+    def downwards(self, value: int, column: int = 0) -> Iterator[tuple[int, int]]:
+        """Yield the entries whose number is at most the value, from the last one down.
+
+        The first is nearly always the one; those before it are for a caller who found that it
+        leads nowhere. Where damage has put entries out of order, only fitting ones are yielded.
+        """
         low, high = 0, self.count
         while low < high:
             middle = (low + high) // 2
@@ -91,7 +104,10 @@ class SparseIndex:
                 low = middle + 1
             else:
                 high = middle
-        return self.entry(low - 1) if low else None
+        for number in range(low - 1, -1, -1):
+            found = self.entry(number)
+            if found[column] <= value:
+                yield found
 
 
 class OffsetIndex(SparseIndex):

@@ -10,20 +10,26 @@ first offset whichever of the five it was.
 
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from crc32c import crc32c
 
 from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
 from barnabas.model.ports import Disk
 from barnabas.protocol.records import BatchHeader
+from barnabas.storage.names import numbered
+from barnabas.storage.walk import walk
+
+if TYPE_CHECKING:
+    from barnabas.storage.log import Log
 
 WINDOW = 5
 SEQUENCE_MASK = 0x7FFFFFFF
 SUFFIX = ".snapshot"
 VERSION = 1
 
-_HEAD = struct.Struct(">hII")
+_HEAD = struct.Struct(">hI")
+_COUNT = struct.Struct(">I")
 _PRODUCER = struct.Struct(">qhqqH")
 _BATCH = struct.Struct(">iiqq")
 
@@ -93,27 +99,21 @@ class ProducerStates:
         for producer_id in [p for p, s in self.by_id.items() if s.last_timestamp < before_ms]:
             del self.by_id[producer_id]
 
-    def truncate(self, end_offset: int) -> None:
-        """Forget batches that are no longer in the log."""
-        for producer_id, producer in list(self.by_id.items()):
-            producer.batches = [b for b in producer.batches if b.last_offset < end_offset]
-            if not producer.batches:
-                del self.by_id[producer_id]
-
     def encode(self) -> bytes:
         """Return the whole state as a snapshot's content."""
-        body = b"".join(self._encode_producers())
-        return _HEAD.pack(VERSION, crc32c(body), len(self.by_id)) + body
+        body = _COUNT.pack(len(self.by_id)) + b"".join(self._encode_producers())
+        return _HEAD.pack(VERSION, crc32c(body)) + body
 
     @classmethod
     def decode(cls, content: bytes) -> "ProducerStates":
         """Read a snapshot; raise `CorruptBatchError` where it is damaged."""
         states = cls()
         try:
-            version, crc, count = _HEAD.unpack_from(content)
+            version, crc = _HEAD.unpack_from(content)
             if version != VERSION or crc32c(content[_HEAD.size :]) != crc:
                 raise CorruptBatchError("the producer snapshot does not match its checksum")
-            position = _HEAD.size
+            (count,) = _COUNT.unpack_from(content, _HEAD.size)
+            position = _HEAD.size + _COUNT.size
             for _ in range(count):
                 position = states._decode_producer(content, position)
         except struct.error as error:
@@ -160,10 +160,44 @@ class ProducerStates:
 
 def snapshot_offsets(disk: Disk, folder: str) -> list[int]:
     """Return the offsets at which there are snapshots, ascending."""
-    names = (name for name in disk.list(folder) if name.endswith(SUFFIX))
-    return sorted(int(name.removesuffix(SUFFIX)) for name in names)
+    return numbered(disk, folder, SUFFIX)
 
 
 def snapshot_path(folder: str, offset: int) -> str:
     """Return where the snapshot at an offset lies."""
     return f"{folder}/{offset:020d}{SUFFIX}"
+
+
+def rebuild(log: "Log") -> tuple[ProducerStates, list[str]]:
+    """Return the state as of the end of a log, and what was wrong with its snapshots.
+
+    Starts from the newest good snapshot and replays the headers behind it. Snapshots from beyond
+    the end are removed: they speak of batches that are no longer there.
+    """
+    states, start, problems = _newest_snapshot(log)
+    for segment in log.segments:
+        if segment.next_offset <= start:
+            continue
+        try:
+            position = segment.position_of(start)
+            for _, header in walk(segment.file, position, segment.size, check=False):
+                if header.producer_id >= 0 and header.base_offset >= start:
+                    states.record(header, header.base_offset)
+        except CorruptBatchError as error:
+            problems.append(f"{segment.file.path}: {error}; its producers are not all known")
+    return states, problems
+
+
+def _newest_snapshot(log: "Log") -> tuple[ProducerStates, int, list[str]]:
+    problems = []
+    for offset in reversed(snapshot_offsets(log.disk, log.folder)):
+        path = snapshot_path(log.folder, offset)
+        if offset <= log.end_offset:
+            try:
+                states = ProducerStates.decode(log.disk.read_bytes(path))
+            except CorruptBatchError as error:
+                problems.append(f"{path}: {error}; made anew from the log")
+            else:
+                return states, offset, problems
+        log.disk.remove(path)
+    return ProducerStates(), log.start_offset, problems

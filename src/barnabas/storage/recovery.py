@@ -3,27 +3,24 @@
 After a clean stop only the headers behind the last index entry are read. After a crash every
 batch from the recovery point on is checked, and the log is cut at the first bad byte: what lies
 below the recovery point was synced, and what was acknowledged under `flush=ack` was synced too,
-so a cut can only take what nobody was promised.
+so a cut can only take what nobody was promised. What is left is synced before anybody reads it:
+it may stand in the page cache alone.
 """
 
 from typing import NamedTuple
 
 from barnabas.model.errors import CorruptBatchError, StorageError
 from barnabas.model.ports import Disk
-from barnabas.storage.log import (
-    DELETED,
-    START_OFFSET_FILE,
-    SWAP,
-    Log,
-    LogSettings,
-    rebuild_indexes,
-)
-from barnabas.storage.producers import ProducerStates, snapshot_offsets, snapshot_path
-from barnabas.storage.segment import Segment, segment_name
-from barnabas.storage.walk import walk
+from barnabas.storage import producers
+from barnabas.storage.checkpoints import read_number
+from barnabas.storage.log import DELETED, START_OFFSET_FILE, TRUNCATED_FILE, Log, LogSettings
+from barnabas.storage.names import LOG_SUFFIX, numbered
+from barnabas.storage.segment import Segment
+from barnabas.storage.swap import SWAP_SUFFIX, finish_swap
+from barnabas.storage.walk import header_at, walk
 
 CLEANING_FOLDER = "cleaning"
-LOG_SUFFIX = ".log"
+DAMAGED = ".damaged"
 
 
 class Recovered(NamedTuple):
@@ -38,171 +35,235 @@ def open_log(
     disk: Disk, folder: str, settings: LogSettings, *, clean: bool = False, recovery_point: int = 0
 ) -> Recovered:
     """Open the log in a folder, making an empty one where there is none."""
-    disk.make_folder(folder)
-    log = Log(disk, folder, settings)
-    _sweep(disk, folder)
-    problems = _load_epochs(log)
-    bases = _segment_bases(disk, folder)
-    log.segments = [Segment(disk, folder, base) for base in bases]
-    log._bases = bases
-    if not log.segments:
-        log.end_offset = log.start_offset = log.flushed_offset = _stored_start(disk, folder)
-        log.roll()
-        return Recovered(log, 0, tuple(problems))
-    truncated = _load_segments(log, clean=clean, recovery_point=recovery_point, problems=problems)
-    log.start_offset = max(log.segments[0].base_offset, _stored_start(disk, folder))
-    log.end_offset = max(log.active.next_offset, log.start_offset)
-    log.flushed_offset = log.end_offset if clean else min(recovery_point, log.end_offset)
-    log.epochs.truncate_end(log.end_offset)
-    _load_producers(log, problems)
-    return Recovered(log, truncated, tuple(problems))
-
-
-def _sweep(disk: Disk, folder: str) -> None:
-    """Finish or undo what a crash left half done."""
-    disk.remove_tree(f"{folder}/{CLEANING_FOLDER}")
-    for name in disk.list(folder):
-        if name.endswith((DELETED, ".tmp")):
-            disk.remove(f"{folder}/{name}")
-        elif name.endswith(SWAP):
-            _finish_swap(disk, folder, name)
-
-
-def _finish_swap(disk: Disk, folder: str, name: str) -> None:
-    """Put a compacted segment in its place: once it has its swap name, it is the truth."""
-    base, _, end, _ = name.split(".")
-    for old in _segment_bases(disk, folder):
-        if int(base) <= old < int(end):
-            for suffix in (".log", ".index", ".timeindex"):
-                disk.remove(f"{folder}/{segment_name(old)}{suffix}")
-    disk.rename(f"{folder}/{name}", f"{folder}/{base}.log")
-
-
-def _segment_bases(disk: Disk, folder: str) -> list[int]:
-    names = [name for name in disk.list(folder) if name.endswith(LOG_SUFFIX)]
-    return sorted(int(name.removesuffix(LOG_SUFFIX)) for name in names)
-
-
-def _stored_start(disk: Disk, folder: str) -> int:
-    path = f"{folder}/{START_OFFSET_FILE}"
-    return int(disk.read_bytes(path)) if disk.exists(path) else 0
-
-
-def _load_epochs(log: Log) -> list[str]:
+    opening = _Opening(disk, folder, settings, recovery_point)
     try:
-        log.epochs.load()
-    except StorageError as error:
-        return [f"{error}; made anew from the log"]
-    return []
-
-
-def _load_segments(log: Log, *, clean: bool, recovery_point: int, problems: list[str]) -> int:
-    interval = log.settings.index_interval_bytes
-    for number, segment in enumerate(log.segments):
-        last = number == len(log.segments) - 1
-        following = segment.base_offset if last else log.segments[number + 1].base_offset
-        if not last and (clean or following <= recovery_point):
-            if segment.size and not segment.load_indexes() and segment.size > 4 * interval:
-                rebuild_indexes(segment, interval)
-            segment.next_offset = following
-            segment.forget_trust()
-        elif clean:
-            _load_tail(log, segment)
-        else:
-            cut = _recover(log, segment, recovery_point, problems)
-            if cut and not last:
-                cut += _drop_after(log, number, problems)
-                return cut
-            if cut:
-                return cut
-    return 0
-
-
-def _load_tail(log: Log, segment: Segment) -> None:
-    """Take over the last segment of a clean log: read only what its index does not cover."""
-    start = segment.load_indexes()
-    for position, header in walk(segment.file, start, segment.size, check=False):
-        segment.note(position, header, header.base_offset, log.settings.index_interval_bytes)
-        log.epochs.assign(header.leader_epoch, header.base_offset)
-    _note_first_append(segment)
-    segment.trusted_from = segment.size
-
-
-def _recover(log: Log, segment: Segment, recovery_point: int, problems: list[str]) -> int:
-    """Check a segment, make its indexes anew, cut it at the first bad byte; return what fell."""
-    segment.reset_indexes()
-    checked_from = _take(log, segment, 0, upto_offset=recovery_point, check=False)
-    end = _take(log, segment, checked_from, upto_offset=None, check=True)
-    fallen = segment.file.size() - end
-    if fallen:
-        if segment.next_offset < recovery_point:
-            problems.append(_set_aside(log, segment, end))
-        segment.truncate(end, segment.next_offset)
-    _note_first_append(segment)
-    segment.trusted_from = checked_from
-    return fallen
-
-
-def _take(log: Log, segment: Segment, start: int, *, upto_offset: int | None, check: bool) -> int:
-    """Note good batches from a position on; return where the first bad or unwanted one is."""
-    end = start
-    try:
-        for position, header in walk(segment.file, start, segment.file.size(), check=check):
-            if upto_offset is not None and header.last_offset >= upto_offset:
-                break
-            if header.base_offset < segment.next_offset:
-                break  # offsets never go backwards: this is an older file's content
-            segment.note(position, header, header.base_offset, log.settings.index_interval_bytes)
-            log.epochs.assign(header.leader_epoch, header.base_offset)
-            end = position + header.size
+        return opening.run(clean=clean)
     except CorruptBatchError:
-        pass
-    return end
+        # A clean log whose headers do not add up was damaged since: look at all of it.
+        if not clean:
+            raise
+    return _Opening(disk, folder, settings, recovery_point).run(clean=False)
 
 
-def _set_aside(log: Log, segment: Segment, end: int) -> str:
-    """Keep bytes that were synced once but are damaged now: a person may want them."""
-    path = f"{segment.paths[0]}.damaged"
-    log.disk.write_atomic(path, segment.file.read(end, segment.file.size() - end))
-    return f"{segment.paths[0]} is damaged at byte {end}; what followed is kept in {path}"
+class _Opening:
+    """One log on its way from disk."""
 
+    def __init__(self, disk: Disk, folder: str, settings: LogSettings, recovery_point: int) -> None:
+        self.log = Log(disk, folder, settings)
+        self.log.unsynced.add_folders(_make_folders(disk, folder))
+        self.problems: list[str] = []
+        self.fallen = 0
+        self.recovery_point = recovery_point
+        self._recovered = 0
+        self._disk = disk
+        self._folder = folder
 
-def _note_first_append(segment: Segment) -> None:
-    for _, header in walk(segment.file, 0, segment.size, check=False):
-        segment.first_append_ms = header.max_timestamp
-        return
+    def run(self, *, clean: bool) -> Recovered:
+        log = self.log
+        self._sweep()
+        cut_to = self._number(TRUNCATED_FILE)
+        if cut_to is not None:
+            self.recovery_point = min(self.recovery_point, cut_to)
+        epochs_known = self._load_epochs()
+        interval = log.settings.index_interval_bytes
+        bases = numbered(self._disk, self._folder, LOG_SUFFIX)
+        log.splice(0, 0, [Segment(self._disk, self._folder, b, interval=interval) for b in bases])
+        log.start_offset = self._number(START_OFFSET_FILE) or 0
+        self._remove_segments(log.droppable())
+        self._load_segments(clean=clean)
+        self._set_bounds()
+        if not epochs_known and self._recovered < len(log.segments):
+            self._rebuild_epochs()
+        log.epochs.truncate_end(log.end_offset)
+        log.epochs.truncate_start(log.start_offset)
+        log.producers, problems = producers.rebuild(log)
+        self.problems += problems
+        self._make_safe(clean=clean)
+        return Recovered(log, self.fallen, tuple(self.problems))
 
+    def _sweep(self) -> None:
+        """Finish or undo what a crash left half done."""
+        disk, folder = self._disk, self._folder
+        disk.remove_tree(f"{folder}/{CLEANING_FOLDER}")
+        for name in disk.list(folder):
+            if name.endswith((DELETED, ".tmp")):
+                disk.remove(f"{folder}/{name}")
+            elif name.endswith(SWAP_SUFFIX):
+                finish_swap(disk, folder, name)
 
-def _drop_after(log: Log, number: int, problems: list[str]) -> int:
-    """Remove the segments behind a cut one: their offsets no longer follow."""
-    dropped = log.segments[number + 1 :]
-    for segment in dropped:
-        for path in log.retire(segment):
-            log.disk.remove(path)
-    del log.segments[number + 1 :]
-    del log._bases[number + 1 :]
-    problems.append(f"{len(dropped)} segments after a damaged one were removed")
-    return sum(segment.size for segment in dropped)
-
-
-def _load_producers(log: Log, problems: list[str]) -> None:
-    """Start from the newest good snapshot and replay the headers behind it."""
-    start = log.start_offset
-    for offset in reversed(snapshot_offsets(log.disk, log.folder)):
-        path = snapshot_path(log.folder, offset)
-        if offset > log.end_offset:
-            log.disk.remove(path)
-            continue
+    def _load_epochs(self) -> bool:
         try:
-            log.producers = ProducerStates.decode(log.disk.read_bytes(path))
-            start = offset
-            break
+            return self.log.epochs.load()
+        except StorageError as error:
+            self.problems.append(f"{error}; made anew from the log")
+            return False
+
+    def _number(self, name: str) -> int | None:
+        try:
+            return read_number(self._disk, f"{self._folder}/{name}")
+        except StorageError as error:
+            self.problems.append(str(error))
+            # Not knowing where a log was cut, look at all of it; the start is found otherwise.
+            return 0
+
+    def _load_segments(self, *, clean: bool) -> None:
+        log = self.log
+        for number, segment in enumerate(log.segments):
+            last = number == len(log.segments) - 1
+            following = None if last else log.segments[number + 1].base_offset
+            if following is not None and (clean or following < self.recovery_point):
+                self._take_over(segment, following)
+            elif clean:
+                segment.load_tail()
+            elif not self._recover(segment, following):
+                self._drop_after(number)
+                return
+
+    def _take_over(self, segment: Segment, following: int) -> None:
+        """Take a segment as it is: it was synced with its indexes, and then left alone."""
+        try:
+            if not segment.load_indexes():
+                segment.rebuild_indexes()
+                segment.write_indexes()
+                self.log.unsynced.add_paths(segment.paths[1:])
         except CorruptBatchError as error:
-            problems.append(f"{path}: {error}; made anew from the log")
-            log.disk.remove(path)
-    for segment in log.segments:
-        if segment.next_offset <= start:
-            continue
-        for _, header in walk(segment.file, segment.position_of(start), segment.size, check=False):
-            if header.producer_id >= 0 and header.base_offset >= start:
-                log.producers.record(header, header.base_offset)
+            self.problems.append(f"{segment.file.path}: {error}; what follows cannot be found")
+        segment.next_offset = following
+        segment.freeze()
+
+    def _recover(self, segment: Segment, following: int | None) -> bool:
+        """Check a segment and cut it at the first bad byte; tell whether the next one follows."""
+        self._recovered += 1
+        segment.reset()
+        self.log.epochs.truncate_end(segment.base_offset)
+        checked_from = self._take(segment, 0, upto_offset=self.recovery_point, check=False)
+        end = self._take(segment, checked_from, upto_offset=None, check=True)
+        fallen = segment.file.size() - end
+        if fallen:
+            self.fallen += fallen
+            if segment.next_offset < self.recovery_point:
+                self._set_aside(segment, end)
+            segment.file.truncate(end)
+        segment.trust.starts_at(checked_from)
+        self.log.unsynced.add_file(segment.file)
+        if following is None:
+            return True
+        segment.write_indexes()
+        segment.freeze()
+        self.log.unsynced.add_paths(segment.paths[1:])
+        return segment.next_offset == following
+
+    def _take(self, segment: Segment, start: int, *, upto_offset: int | None, check: bool) -> int:
+        """Note good batches from a position on; return where the first bad or unwanted one is."""
+        end = start
+        try:
+            for position, header in walk(segment.file, start, segment.file.size(), check=check):
+                if upto_offset is not None and header.last_offset >= upto_offset:
+                    break
+                if header.base_offset < segment.next_offset:
+                    break  # offsets never go backwards: this is an older file's content
+                segment.note(position, header, header.base_offset)
+                self.log.epochs.assign(header.leader_epoch, header.base_offset)
+                end = position + header.size
+        except CorruptBatchError:
+            pass
+        return end
+
+    def _set_aside(self, segment: Segment, end: int) -> None:
+        """Keep bytes that were synced once but are damaged now: a person may want them."""
+        path = f"{segment.paths[0]}.{end}{DAMAGED}"
+        self._disk.write_atomic(path, segment.file.read(end, segment.file.size() - end))
+        self.problems.append(
+            f"{segment.paths[0]} is damaged at byte {end}; what followed is kept in {path}"
+        )
+
+    def _drop_after(self, number: int) -> None:
+        """Take out the segments behind a cut one: their offsets no longer follow."""
+        log = self.log
+        dropped = log.segments[number + 1 :]
+        log.splice(number + 1, len(dropped), [])
+        log.active.trust.cut(log.active.size)
+        synced = log.active.next_offset < self.recovery_point
+        for segment in reversed(dropped):
+            self.fallen += segment.size
+            if synced:
+                self._disk.rename(segment.paths[0], segment.paths[0] + DAMAGED)
+            for path in segment.paths:
+                self._disk.remove(path)
+        self._disk.sync_folder(self._folder)
+        if any(segment.size for segment in dropped):
+            kept = f"kept under names that end in {DAMAGED}" if synced else "removed"
+            end = log.active.next_offset
+            self.problems.append(
+                f"{self._folder}: {len(dropped)} segments do not follow offset {end}: {kept}"
+            )
+
+    def _set_bounds(self) -> None:
+        """Find where the log starts and ends."""
+        log = self.log
+        start = end = log.start_offset
+        if log.segments:
+            start = max(start, log.segments[0].base_offset)
+            end = log.active.next_offset
+        if end < self.recovery_point and not self.problems:
+            self.problems.append(
+                f"{self._folder} ends at offset {end}, yet up to {self.recovery_point} was synced"
+            )
+        log.start_offset, log.end_offset = start, max(start, end)
+        log.flushed_offset = min(self.recovery_point, log.end_offset)
+        if end < start or not log.segments:
+            # Whatever there was lies below the start: begin with an empty segment.
+            self._remove_segments(len(log.segments))
+            log.roll()
+
+    def _remove_segments(self, count: int) -> None:
+        """Delete the first segments: what retention had begun, a crash may have undone."""
+        for segment in self.log.segments[:count]:
+            for path in segment.paths:
+                self._disk.remove(path)
+        self.log.splice(0, count, [])
+
+    def _rebuild_epochs(self) -> None:
+        """Read epochs from first batches; from all, where a segment has more than one epoch."""
+        log = self.log
+        log.epochs.entries.clear()
+        firsts = [_first_epoch(segment) for segment in log.segments]
+        for segment, first, after in zip(log.segments, firsts, [*firsts[1:], None], strict=True):
+            if first is None:
+                continue
+            log.epochs.assign(first, segment.base_offset)
+            if after != first:
+                self._read_epochs(segment)
+
+    def _read_epochs(self, segment: Segment) -> None:
+        try:
+            for _, header in walk(segment.file, 0, segment.size, check=False):
+                self.log.epochs.assign(header.leader_epoch, header.base_offset)
+        except CorruptBatchError as error:
+            self.problems.append(f"{segment.file.path}: {error}; its epochs are not all known")
+
+    def _make_safe(self, *, clean: bool) -> None:
+        log = self.log
+        if clean:
+            log.flushed_offset = log.end_offset
+        elif log.end_offset > log.flushed_offset or self.fallen:
+            log.unsynced.add_folders((self._folder,))
+            log.flush()
+        self._disk.remove(f"{self._folder}/{TRUNCATED_FILE}")
+
+
+def _first_epoch(segment: Segment) -> int | None:
+    try:
+        return header_at(segment.file, 0, segment.size).leader_epoch if segment.size else None
+    except CorruptBatchError:
+        return None
+
+
+def _make_folders(disk: Disk, folder: str) -> list[str]:
+    """Make a folder; return those that hold a new name because of it."""
+    changed, path = [], folder
+    while "/" in path and not disk.exists(path):
+        path = path.rpartition("/")[0]
+        changed.append(path or "/")
+    disk.make_folder(folder)
+    return changed

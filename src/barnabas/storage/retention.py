@@ -12,7 +12,7 @@ def expired(log: Log, *, retention_ms: int, retention_bytes: int, now_ms: int, u
     by_time = by_size = 0
     if retention_ms != UNLIMITED:
         for segment in sealed:
-            if not 0 <= segment.max_timestamp < now_ms - retention_ms:
+            if segment.size and not 0 <= segment.max_timestamp < now_ms - retention_ms:
                 break
             by_time += 1
     if retention_bytes != UNLIMITED:

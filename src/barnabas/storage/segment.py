@@ -4,25 +4,21 @@ Only the last segment of a log is appended to; the others are immutable until re
 or compaction replaces them whole.
 
 A batch is checked by its CRC when it comes in. What was on disk before this process started, or
-was changed behind its back, is checked once more before it is first served: block by block, so
-that a read pays for no more than it needs and later reads go by sendfile.
+was changed behind its back, is checked once more before it is first served (`trust.py`).
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 
 from barnabas.model.errors import CorruptBatchError
 from barnabas.model.ports import Buffer, Disk, File
 from barnabas.protocol.records import LENGTH_OVERHEAD, BatchHeader
 from barnabas.storage.index import OffsetIndex, TimeIndex
+from barnabas.storage.names import INDEX_SUFFIXES, LOG_SUFFIX, segment_name
+from barnabas.storage.trust import Trust
 from barnabas.storage.walk import Located, header_at, walk
 
 RECENT_MAX = 256
-TRUST_BLOCK_BYTES = 1024 * 1024
-
-
-def segment_name(base_offset: int) -> str:
-    """Return the stem of the segment's files: the base offset in twenty digits."""
-    return f"{base_offset:020d}"
+INTERVAL_BYTES = 4096
 
 
 class Segment:
@@ -30,12 +26,12 @@ class Segment:
 
     __slots__ = (
         "_disk",
-        "_recent_offsets",
+        "_interval",
+        "_recent_from",
+        "_recent_last",
         "_recent_positions",
         "_since_index",
         "_stem",
-        "_trusted_blocks",
-        "_version",
         "base_offset",
         "file",
         "first_append_ms",
@@ -45,41 +41,51 @@ class Segment:
         "offset_index",
         "size",
         "time_index",
-        "trusted_from",
+        "trust",
     )
 
-    def __init__(self, disk: Disk, folder: str, base_offset: int, *, create: bool = False) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        folder: str,
+        base_offset: int,
+        *,
+        create: bool = False,
+        interval: int = INTERVAL_BYTES,
+    ) -> None:
         self._disk = disk
         self._stem = f"{folder}/{segment_name(base_offset)}"
+        self._interval = interval
         self.base_offset = base_offset
-        self.file: File = disk.open(f"{self._stem}.log", create=create)
-        self.offset_index = OffsetIndex(disk, f"{self._stem}.index")
-        self.time_index = TimeIndex(disk, f"{self._stem}.timeindex")
+        log_path, index_path, time_index_path = self.paths
+        self.file: File = disk.open(log_path, create=create)
+        self.offset_index = OffsetIndex(disk, index_path)
+        self.time_index = TimeIndex(disk, time_index_path)
         self.size = self.file.size()
         self.next_offset = base_offset
         self.max_timestamp = -1
         self.max_timestamp_offset = base_offset
         self.first_append_ms: int | None = None
+        self.trust = Trust(self.size)
         self._since_index = 0
-        self._recent_offsets: list[int] = []
+        # The last offsets and the positions of the latest batches, and where they begin.
+        self._recent_last: list[int] = []
         self._recent_positions: list[int] = []
-        # Bytes from here on were checked as they came in, by this process.
-        self.trusted_from = self.size
-        self._trusted_blocks: set[int] = set()
-        self._version = -1  # of the sealed file; -1 while it grows
+        self._recent_from = 0
 
     @property
     def paths(self) -> tuple[str, str, str]:
         """The files that make up the segment."""
-        return (f"{self._stem}.log", f"{self._stem}.index", f"{self._stem}.timeindex")
+        index, time_index = INDEX_SUFFIXES
+        return (self._stem + LOG_SUFFIX, self._stem + index, self._stem + time_index)
 
-    def append(self, batch: Buffer, header: BatchHeader, base_offset: int, interval: int) -> None:
+    def append(self, batch: Buffer, header: BatchHeader, base_offset: int) -> None:
         """Write one batch at the end; its offsets start at `base_offset`."""
         position = self.size
         self.file.append((batch,))
-        self.note(position, header, base_offset, interval)
+        self.note(position, header, base_offset)
 
-    def note(self, position: int, header: BatchHeader, base_offset: int, interval: int) -> None:
+    def note(self, position: int, header: BatchHeader, base_offset: int) -> None:
         """Take a batch that stands in the file into the indexes and the running totals.
 
         The offset comes apart from the header, which may be from before it was stamped.
@@ -88,7 +94,7 @@ class Segment:
         if header.max_timestamp > self.max_timestamp:
             self.max_timestamp = header.max_timestamp
             self.max_timestamp_offset = last_offset
-        if self._since_index > interval:
+        if self._since_index > self._interval:
             self.offset_index.append(base_offset - self.base_offset, position)
             self._index_time()
             self._since_index = 0
@@ -96,11 +102,16 @@ class Segment:
         self._since_index += size
         self.size = position + size
         self.next_offset = last_offset + 1
-        offsets = self._recent_offsets
-        offsets.append(base_offset)
+        if self.first_append_ms is None:
+            self.first_append_ms = header.max_timestamp
+        lasts = self._recent_last
+        if not lasts:
+            self._recent_from = base_offset
+        lasts.append(last_offset)
         self._recent_positions.append(position)
-        if len(offsets) > RECENT_MAX:
-            del offsets[: RECENT_MAX // 2]
+        if len(lasts) > RECENT_MAX:
+            self._recent_from = lasts[RECENT_MAX // 2 - 1] + 1
+            del lasts[: RECENT_MAX // 2]
             del self._recent_positions[: RECENT_MAX // 2]
 
     def locate(self, offset: int) -> Located | None:
@@ -111,119 +122,173 @@ class Segment:
         return None
 
     def position_of(self, offset: int) -> int:
-        """Return where the batch that holds the offset starts; the end where none does."""
+        """Return where the batch that holds the offset, or the first after it, starts.
+
+        That is the end of the file where there is none.
+        """
         if offset >= self.next_offset:
             return self.size
-        offsets = self._recent_offsets
-        if offsets and offset >= offsets[0]:
-            return self._recent_positions[bisect_right(offsets, offset) - 1]
+        lasts = self._recent_last
+        if lasts and offset >= self._recent_from:
+            number = bisect_left(lasts, offset)
+            if number < len(lasts):
+                return self._recent_positions[number]
         found = self.locate(offset)
         return self.size if found is None else found.position
 
     def cut_before(self, start: int, limit: int) -> int:
-        """Return the last known batch boundary at or below the limit, or `start` for none."""
+        """Return a batch boundary at or below the limit: the last one, or one near it.
+
+        It is `start` only where the batch there does not end below the limit.
+        """
         positions = self._recent_positions
         if positions and positions[0] <= limit:
             return max(start, positions[bisect_right(positions, limit) - 1])
-        entry = self.offset_index.floor(limit, column=1)
-        return start if entry is None else max(start, entry[1])
+        cut = max(start, self.boundary_before(limit))
+        if cut == start:
+            for found in walk(self.file, start, self.size, check=False):
+                if found.position + found.header.size > limit:
+                    break
+                cut = found.position + found.header.size
+        return cut
+
+    def boundary_before(self, limit: int) -> int:
+        """Return an indexed batch boundary at or below a position; 0 is always one."""
+        for relative, position in self.offset_index.downwards(limit, column=1):
+            if self._is_batch(position, self.base_offset + relative):
+                return position
+        return 0
 
     def first_batch_end(self, position: int) -> int:
         """Return where the batch that starts at a position ends."""
         return position + header_at(self.file, position, self.size).size
 
-    def ensure_trusted(self, start: int, end: int) -> int:
-        """Check what was not yet checked between two batch boundaries.
+    def offset_before_time(self, timestamp: int) -> int:
+        """Return an offset such that every record before it is older than a time."""
+        for indexed, relative in self.time_index.downwards(timestamp - 1):
+            if self._is_time(indexed, relative):
+                return self.base_offset + relative
+        return self.base_offset
 
-        Returns up to where the bytes are good; raises where not even the first batch is.
+    def max_timestamp_below(self, upper_offset: int) -> int:
+        """Return the largest timestamp of the batches below an offset."""
+        if upper_offset >= self.next_offset:
+            return self.max_timestamp
+        entry = self.time_index.floor(upper_offset - 1 - self.base_offset, column=1)
+        best, relative = (-1, 0) if entry is None else entry
+        start = self.position_of(self.base_offset + relative)
+        for found in walk(self.file, start, self.size, check=False):
+            if found.header.last_offset >= upper_offset:
+                break
+            best = max(best, found.header.max_timestamp)
+        return best
+
+    def ensure_trusted(self, start: int, end: int, offset: int) -> int:
+        """Check what was not yet checked of the batches between two boundaries.
+
+        Returns up to where the bytes are good; raises where not even the first batch is, or
+        where damage before it may hide the batch that holds the offset.
         """
-        if self._version >= 0 and self.file.version() != self._version:
-            self.forget_trust()
-        if start >= self.trusted_from:
-            return end
-        for block in range(start // TRUST_BLOCK_BYTES, (end - 1) // TRUST_BLOCK_BYTES + 1):
-            if block in self._trusted_blocks:
-                continue
-            bad = self._check_block(block)
-            if bad is not None:
-                if bad <= start:
-                    raise CorruptBatchError(f"{self.file.path} is damaged at byte {bad}")
-                return min(bad, end)
-            self._trusted_blocks.add(block)
-        return end
+        return self.trust.ensure(self, start, end, offset)
 
-    def forget_trust(self) -> None:
-        """Check everything again before it is next served."""
-        self._trusted_blocks.clear()
-        self.trusted_from = self.size
-        self._version = self.file.version()
-
-    def seal(self) -> None:
-        """Close the books: the segment takes no more batches."""
+    def write_indexes(self) -> None:
+        """Bring the indexes to their files. May be repeated."""
         self._index_time()
         self.offset_index.write()
         self.time_index.write()
-        self._version = self.file.version()
 
-    def truncate(self, position: int, next_offset: int) -> None:
-        """Cut the file; the indexes are made anew by whoever cuts."""
+    def freeze(self) -> None:
+        """Take no more batches; a file that changes from now on was changed by somebody else."""
+        self.trust.version = self.file.version()
+
+    def truncate(self, position: int) -> None:
+        """Cut the file at a batch boundary, and be open for appends again."""
         self.file.truncate(position)
         self.size = position
-        self.next_offset = next_offset
-        self.trusted_from = min(self.trusted_from, position)
-        self._trusted_blocks.clear()
-        self._recent_offsets.clear()
-        self._recent_positions.clear()
+        self.trust.cut(position)
+        self.rebuild_indexes()
 
-    def reset_indexes(self) -> None:
+    def rebuild_indexes(self) -> None:
+        """Make indexes and totals anew from the headers in the file, as far as they are good."""
+        end = self.size
+        self.reset()
+        try:
+            for position, header in walk(self.file, 0, end, check=False):
+                self.note(position, header, header.base_offset)
+        finally:
+            self.size = end
+
+    def reset(self) -> None:
         """Forget indexes and totals, before every batch is noted again."""
         self.offset_index.clear()
         self.time_index.clear()
         self.max_timestamp, self.max_timestamp_offset = -1, self.base_offset
+        self.first_append_ms = None
         self._since_index = 0
-        self._recent_offsets.clear()
+        self._recent_last.clear()
         self._recent_positions.clear()
         self.next_offset = self.base_offset
         self.size = 0
 
-    def load_indexes(self) -> int:
-        """Take over the stored indexes; return the position from which headers must be read."""
+    def load_indexes(self) -> bool:
+        """Take over the stored indexes; False where they cannot be those of this file."""
         self.offset_index.load()
         self.time_index.load()
-        last_time = self.time_index.last()
-        if last_time is not None:
-            self.max_timestamp = last_time[0]
-            self.max_timestamp_offset = self.base_offset + last_time[1]
-        last = self.offset_index.last()
-        return 0 if last is None else last[1]
+        if not self.size:
+            return not self.offset_index.count and not self.time_index.count
+        last, last_time = self.offset_index.last(), self.time_index.last()
+        if last is None and self.size > 4 * self._interval:
+            return False
+        if last is not None and not self._is_batch(last[1], self.base_offset + last[0]):
+            return False
+        if last_time is None or not self._is_time(*last_time):
+            return False
+        self.max_timestamp = last_time[0]
+        self.max_timestamp_offset = self.base_offset + last_time[1]
+        return True
+
+    def load_tail(self) -> None:
+        """Take over stored indexes and read the headers that they do not cover."""
+        if not self.load_indexes():
+            self.rebuild_indexes()
+            return
+        last, end = self.offset_index.last(), self.size
+        for position, header in walk(self.file, last[1] if last else 0, end, check=False):
+            self.note(position, header, header.base_offset)
+        if self.size:
+            self.first_append_ms = header_at(self.file, 0, self.size).max_timestamp
 
     def close(self) -> None:
         """Write what the indexes hold in memory and let go of the file."""
-        self.seal()
+        self.write_indexes()
         self.file.close()
 
     def _start_for(self, offset: int) -> int:
-        entry = self.offset_index.floor(offset - self.base_offset)
-        return 0 if entry is None else entry[1]
+        for relative, position in self.offset_index.downwards(offset - self.base_offset):
+            if self._is_batch(position, self.base_offset + relative):
+                return position
+        return 0
+
+    def _is_batch(self, position: int, base_offset: int) -> bool:
+        try:
+            return header_at(self.file, position, self.size).base_offset == base_offset
+        except CorruptBatchError:
+            return False
+
+    def _is_time(self, timestamp: int, relative: int) -> bool:
+        """Whether the batch that ends at an offset is as young as the index says."""
+        offset = self.base_offset + relative
+        try:
+            found = self.locate(offset)
+        except CorruptBatchError:
+            return False
+        return (
+            found is not None
+            and found.header.last_offset == offset
+            and found.header.max_timestamp == timestamp
+        )
 
     def _index_time(self) -> None:
         last = self.time_index.last()
         if self.max_timestamp >= 0 and (last is None or self.max_timestamp > last[0]):
             self.time_index.append(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
-
-    def _check_block(self, block: int) -> int | None:
-        """Return the position of the first bad batch that reaches into the block."""
-        first = block * TRUST_BLOCK_BYTES
-        last = min(first + TRUST_BLOCK_BYTES, self.size)
-        entry = self.offset_index.floor(first, column=1)
-        position = 0 if entry is None else entry[1]
-        try:
-            while position < last:
-                end = self.first_batch_end(position)
-                if end > first:
-                    for _ in walk(self.file, position, end, check=True):
-                        pass
-                position = end
-        except CorruptBatchError:
-            return position
-        return None

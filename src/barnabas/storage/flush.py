@@ -1,0 +1,72 @@
+"""What stands between a log and a power cut.
+
+A log writes and goes on; syncing is slow and runs elsewhere. Here is kept what was written and
+not yet handed to a sync: sealed segments, small files, and folders with new names in them.
+"""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import NamedTuple
+
+from barnabas.model.ports import Disk, File
+
+
+class FlushTask(NamedTuple):
+    """Files and folders to sync, and the offset below which everything is safe afterwards."""
+
+    files: tuple[File, ...]
+    folders: tuple[str, ...]
+    upto_offset: int
+    cuts: int
+    """How often the log had been truncated: a later cut makes the offset meaningless."""
+
+
+def carry_out(disk: Disk, task: FlushTask) -> None:
+    """Sync everything a task names. An `OSError` must stop the process: no sync is tried twice."""
+    for file in task.files:
+        file.sync()
+    for folder in task.folders:
+        # A topic that was deleted meanwhile took its folder with it, and nobody minds.
+        with suppress(FileNotFoundError):
+            disk.sync_folder(folder)
+
+
+class Unsynced:
+    """Written, but not yet part of any task."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._files: dict[str, File] = {}
+        self._paths: dict[str, None] = {}
+        self._folders: dict[str, None] = {}
+
+    @property
+    def any_files(self) -> bool:
+        """Whether records lie in files that nobody has synced."""
+        return bool(self._files)
+
+    def add_file(self, file: File) -> None:
+        """Take note of an open file."""
+        self._files[file.path] = file
+
+    def add_paths(self, paths: Iterable[str]) -> None:
+        """Take note of small files by name: the file of that name is the one that matters."""
+        self._paths.update(dict.fromkeys(paths))
+
+    def add_folders(self, folders: Iterable[str]) -> None:
+        """Take note of folders whose names changed."""
+        self._folders.update(dict.fromkeys(folders))
+
+    def drop_file(self, file: File) -> None:
+        """Forget a file that is no longer part of the log."""
+        self._files.pop(file.path, None)
+
+    def take(self) -> tuple[list[File], tuple[str, ...]]:
+        """Hand everything over."""
+        files = [*self._files.values()]
+        files += [self._disk.open(path) for path in self._paths if self._disk.exists(path)]
+        folders = tuple(self._folders)
+        self._files.clear()
+        self._paths.clear()
+        self._folders.clear()
+        return files, folders
