@@ -125,7 +125,7 @@ def test_the_admin_client_runs_a_topic(broker: Broker, topic: str, sent: list[Re
                 admin.config_resource.ConfigResourceType.TOPIC, topic
             )
             assert "90000" in str(await client.describe_configs([resource]))
-            await produce(broker, topic, sent)
+            await produce(broker, topic, sent, acks="all")
             place = aiokafka.TopicPartition(topic, 0)
             await client.delete_records({place: admin.RecordsToDelete(before_offset=10)})
             async with consumer_of(broker) as consumer:

@@ -115,7 +115,7 @@ def test_the_short_way_is_taken(tmp_path: object, version: int) -> None:
     twin = Twin(f"{tmp_path}/data", "interval")
     for _ in range(5):
         twin.ask(request(version, twin, (0, -1, 1, 100, False)), short=True)
-    assert twin.short == (4 if version >= 5 else 0)
+    assert twin.short == (4 if version >= 7 else 0)
 
 
 def test_a_deleted_topic_is_not_written_to(tmp_path: object) -> None:

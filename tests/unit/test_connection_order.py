@@ -170,6 +170,14 @@ def test_a_mistake_of_ours_closes_one_connection(
     assert second.ask(hello, 3).error_code == 0
 
 
+def test_what_was_asked_before_a_mistake_is_answered(peers: tuple[Peer, Peer]) -> None:
+    first, _ = peers
+    first.send(hello, 3)
+    first._socket.sendall(b"GET / HTTP/1.1\r\n\r\n")
+    assert first.receive().error_code == 0
+    assert first.is_closed()
+
+
 def test_bytes_that_are_no_request_close_the_connection(peers: tuple[Peer, Peer]) -> None:
     first, second = peers
     first._socket.sendall(b"GET / HTTP/1.1\r\n\r\n")

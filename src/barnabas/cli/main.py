@@ -41,7 +41,9 @@ def main(arguments: "Sequence[str] | None" = None) -> None:
     """Run the command line and leave with its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["serve"]:
-        sys.exit(_serve(words[1:]))
+        from barnabas.cli import serve
+
+        sys.exit(serve.main(words[1:]))
     if words[:1] and words[0] in VERSION_FLAGS:
         from barnabas import __version__
 
@@ -51,21 +53,6 @@ def main(arguments: "Sequence[str] | None" = None) -> None:
 
     with reported():
         _application(_asked_for(words))(words, prog_name="barnabas")
-
-
-def _serve(words: list[str]) -> int:
-    """Run `serve.main`, or a Typer-style function `serve`, whichever the module has."""
-    try:
-        module = import_module("barnabas.cli.serve")
-    except ModuleNotFoundError as error:
-        if error.name != "barnabas.cli.serve":
-            raise
-        sys.stderr.write("Error: this installation has no broker; install all of barnabas\n")
-        return 1
-    if hasattr(module, "main"):
-        return int(module.main(words) or 0)
-    _application("serve")(["serve", *words], prog_name="barnabas")
-    return 0
 
 
 def _asked_for(words: "Sequence[str]") -> str | None:
@@ -96,7 +83,7 @@ def _application(asked_for: str | None) -> "typer.Typer":
     # Without a callback Typer takes an application of one command to be that command.
     application.callback()(_root)
     for name, entry in COMMANDS.items():
-        if name == asked_for:
+        if name == asked_for and name != "serve":  # which parses its own options
             _add(application, name, entry)
         else:
             application.command(name, help=entry.help)(_placeholder)

@@ -9,6 +9,7 @@ watermark. Transactional producers are refused until there are transactions.
 from barnabas.handlers.context import RequestContext
 from barnabas.model.errors import ApiError, ErrorCode, WireError
 from barnabas.node.node import Node
+from barnabas.node.partition import Partition
 from barnabas.node.pending import Pending
 from barnabas.node.timers import Timer, Timers
 from barnabas.protocol.produce import (
@@ -26,14 +27,26 @@ ZSTD_FROM_VERSION = 7
 class Answer:
     """Results as they come in; complete when nothing is awaited any more."""
 
-    __slots__ = ("_pending", "_timer", "awaited", "context", "results")
+    __slots__ = ("_awaited", "_pending", "_timer", "_unsafe", "context", "results")
 
     def __init__(self, context: RequestContext) -> None:
         self.context = context
         self.results: list[tuple[TopicKey, list[PartitionResult]]] = []
-        self.awaited: set[tuple[TopicKey, int]] = set()
+        self._awaited = 0
+        self._unsafe: list[tuple[TopicKey, Partition, int]] = []
         self._pending: Pending[bytes] | None = None
         self._timer: Timer | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is awaited."""
+        return self._awaited == 0
+
+    def expect(self, key: TopicKey, partition: Partition, offset: int) -> None:
+        """Wait until everything below an offset of a partition is safe."""
+        self._awaited += 1
+        self._unsafe.append((key, partition, offset))
+        partition.when_safe(offset, self._arrived)
 
     def wait(self, timers: Timers, timeout_ms: int) -> Pending[bytes]:
         """Promise the answer for when everything is safe, or for when time is over."""
@@ -42,33 +55,33 @@ class Answer:
         self._pending.on_abandoned = self._timer.cancel
         return self._pending
 
-    def arrived(self, key: TopicKey, index: int) -> None:
-        """One partition is safe."""
-        self.awaited.discard((key, index))
-        if not self.awaited:
-            self._complete()
-
     def encode(self) -> bytes:
         """Write what there is."""
         return encode_response(self.context.version, self.results, self.context.throttle_ms)
 
+    def _arrived(self) -> None:
+        self._awaited -= 1
+        if self._awaited == 0 and self._pending is not None and self._timer is not None:
+            self._timer.cancel()
+            self._pending.complete_with(self.encode)
+
     def _time_out(self) -> None:
         """Answer that some took too long: their records may or may not become safe."""
+        assert self._pending is not None
+        late = {
+            (key, partition.name.partition)
+            for key, partition, offset in self._unsafe
+            if partition.high_watermark < offset
+        }
         self.results = [
-            (key, [self._late(r) if (key, r.partition) in self.awaited else r for r in results])
+            (key, [_late(r) if (key, r.partition) in late else r for r in results])
             for key, results in self.results
         ]
-        self._complete()
+        self._pending.complete_with(self.encode)
 
-    @staticmethod
-    def _late(result: PartitionResult) -> PartitionResult:
-        return result._replace(error_code=ErrorCode.REQUEST_TIMED_OUT, base_offset=-1)
 
-    def _complete(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._pending is not None:
-            self._pending.complete_with(self.encode)
+def _late(result: PartitionResult) -> PartitionResult:
+    return result._replace(error_code=ErrorCode.REQUEST_TIMED_OUT, base_offset=-1)
 
 
 def handle(
@@ -92,7 +105,7 @@ def handle(
     if request.acks == 0:
         _check_unanswered(answer)
         return None
-    if not answer.awaited:
+    if answer.complete:
         return answer.encode()
     return answer.wait(node.timers, request.timeout_ms)
 
@@ -111,8 +124,7 @@ def _append(
     except ApiError as error:
         return PartitionResult(index, error.code, message=error.message)
     if acks == ACKS_ALL and partition.high_watermark < appended.required_offset:
-        answer.awaited.add((key, index))
-        partition.when_safe(appended.required_offset, lambda: answer.arrived(key, index))
+        answer.expect(key, partition, appended.required_offset)
     return PartitionResult(
         index, 0, appended.base_offset, appended.append_time_ms, partition.log.start_offset
     )

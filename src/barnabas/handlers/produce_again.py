@@ -6,7 +6,7 @@ straight to its partition: nothing is parsed and no answer is built field by fie
 not fit is left to `handlers/produce.py`, and so is every refusal. The two must always agree; a
 test sends everything both ways.
 
-Only requests with one partition, acks=1 or acks=all, from version 5 on, have a shape.
+Only requests with one partition, acks=1 or acks=all, from version 7 on, have a shape.
 """
 
 from struct import Struct
@@ -25,7 +25,8 @@ from barnabas.protocol.produce import FLEXIBLE_FROM, PartitionResult, ProduceReq
 
 PRODUCE = 0
 SHAPES_MAX = 10_000
-LOWEST_VERSION = 5
+LOWEST_VERSION = 7
+"""Before it, zstd would have to be refused."""
 RECORD_ERRORS_FROM = 8
 CLIENT_ID_AT = 8
 TRAILING_TAGS = b"\0\0\0"
@@ -137,17 +138,14 @@ class Shapes:
             shape.index, 0, appended.base_offset, appended.append_time_ms, start_offset
         )
         answer.results.append((shape.key, [result]))
-        answer.awaited.add((shape.key, shape.index))
-        shape.partition.when_safe(
-            appended.required_offset, lambda: answer.arrived(shape.key, shape.index)
-        )
+        answer.expect(shape.key, shape.partition, appended.required_offset)
         return answer.wait(self._node.timers, shape.timeout_ms).map(lambda body: [head, body])
 
 
 def _has_shape(header: RequestHeader, request: ProduceRequest) -> bool:
     return (
         header.api_version >= LOWEST_VERSION
-        and request.acks != 0
+        and request.acks in (1, ACKS_ALL)
         and request.transactional_id is None
         and len(request.topics) == 1
         and len(request.topics[0].partitions) == 1

@@ -61,7 +61,7 @@ class Journal:
         """Replay what was stored; raise `StorageError` where what was committed is damaged."""
         self._finish_rewrite()
         refuse_damage(self._disk, self.folder)
-        recovered = open_log(self._disk, self.folder, SETTINGS)
+        recovered = open_log(self._disk, self.folder, SETTINGS, root=self._data_folder)
         self._log = recovered.log
         count = self._replay_all()
         snapshot = list(self.image.snapshot())
@@ -137,7 +137,7 @@ class Journal:
         Each step is synced before the next: a crash leaves the long log or the short one.
         """
         beside = f"{self.folder}.new"
-        log = open_log(self._disk, beside, SETTINGS).log
+        log = open_log(self._disk, beside, SETTINGS, root=self._data_folder).log
         for start in range(0, len(snapshot), 500):
             _append(log, snapshot[start : start + 500], 0)
         log.flush()
@@ -146,7 +146,7 @@ class Journal:
         self._disk.rename(beside, self.folder)
         self._disk.sync_folder(self._data_folder)
         self._disk.remove_tree(f"{self.folder}.old")
-        self._log = open_log(self._disk, self.folder, SETTINGS).log
+        self._log = open_log(self._disk, self.folder, SETTINGS, root=self._data_folder).log
 
     def _finish_rewrite(self) -> None:
         """Go on from wherever a crash left `_rewrite`."""

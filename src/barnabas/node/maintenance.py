@@ -43,7 +43,7 @@ class Maintenance:
         now_ms = self._node.timers.now_ms
         for partition in self._node.partitions.values():
             log = partition.log
-            if log.flushed_offset >= log.end_offset:
+            if log.flushed_offset >= log.end_offset and not log.unsynced.any_files:
                 self._flushed_ms.pop(partition, None)
                 continue
             first_ms = self._flushed_ms.setdefault(partition, now_ms)

@@ -296,6 +296,7 @@ class Node:
                 self.disk,
                 f"{self.topic_folder(topic.name)}/{number}",
                 log_settings(config),
+                root=self.settings.broker.data_dir,
                 clean=clean,
                 recovery_point=recovery_points.get(TopicPartition(topic.topic_id.hex(), number), 0),
             )

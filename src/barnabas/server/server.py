@@ -166,7 +166,7 @@ class Server:
     def refuse(self, connection: Connection, problem: str) -> None:
         """Close a connection that does not speak the protocol."""
         log.warning("closed a connection", client=connection.host, problem=problem)
-        connection.flush()  # what was asked rightly before is answered
+        connection.flush()  # what was asked before is answered
         connection.close()
 
     def failed(self, connection: Connection, error: Exception) -> None:

@@ -94,7 +94,9 @@ def plan(
     segments = []
     for segment in log.segments[:-1]:
         too_young = urgency.min_lag_ms > 0 and segment.max_timestamp > now_ms - urgency.min_lag_ms
-        if segment.next_offset > upto or too_young:
+        # Until then, what its producers sent can be known from its batches alone.
+        unsafe = segment.next_offset > min(upto, log.sealed_offset)
+        if unsafe or too_young:
             break
         segments.append(segment)
     first_dirty = max(read_checkpoint(log), log.start_offset)

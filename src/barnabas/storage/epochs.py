@@ -20,7 +20,7 @@ class LeaderEpochs:
         self._disk = disk
         self.path = f"{folder}/{FILE_NAME}"
         self.entries: list[tuple[int, int]] = []
-        self._stored: list[tuple[int, int]] = []
+        self._stored: list[tuple[int, int]] | None = None  # what the file holds, if that is known
 
     def load(self) -> bool:
         """Read the checkpoint; False where there is none, `StorageError` where it is damaged."""

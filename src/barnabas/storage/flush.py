@@ -17,6 +17,8 @@ class FlushTask(NamedTuple):
     files: tuple[File, ...]
     folders: tuple[str, ...]
     upto_offset: int
+    sealed_offset: int
+    """Segments below this are safe with their indexes and the snapshot at their end."""
     cuts: int
     """How often the log had been truncated: a later cut makes the offset meaningless."""
 
@@ -42,7 +44,7 @@ class Unsynced:
 
     @property
     def any_files(self) -> bool:
-        """Whether records lie in files that nobody has synced."""
+        """Whether a segment was sealed, or found after a crash, and nobody has synced it."""
         return bool(self._files)
 
     def add_file(self, file: File) -> None:

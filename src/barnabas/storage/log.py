@@ -10,7 +10,7 @@ and touches batches, never records. Syncing is split in two so that its slow hal
 elsewhere: `begin_flush` says what to sync, `finish_flush` takes note that it was done.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
 from barnabas.model.errors import ApiError, ErrorCode, SyncFailedError
@@ -59,6 +59,8 @@ class Log:
         self.start_offset = 0
         self.end_offset = 0
         self.flushed_offset = 0
+        self.sealed_offset = 0
+        """Segments below this are safe, with all that was written when they were sealed."""
         self.cuts = 0
         """How often the log was truncated: whoever works on it elsewhere must start anew."""
         self.truncated_to: int | None = None
@@ -168,12 +170,15 @@ class Log:
         if self.flushed_offset >= self.end_offset and not self.unsynced.any_files:
             return None
         files, folders = self.unsynced.take()
-        return FlushTask((*files, self.active.file), folders, self.end_offset, self.cuts)
+        files.append(self.active.file)
+        base = self.active.base_offset
+        return FlushTask(tuple(files), folders, self.end_offset, base, self.cuts)
 
     def finish_flush(self, task: FlushTask) -> None:
         """Take note that a task was carried out."""
         if task.cuts == self.cuts:
             self.flushed_offset = max(self.flushed_offset, task.upto_offset)
+            self.sealed_offset = max(self.sealed_offset, task.sealed_offset)
 
     def flush(self) -> None:
         """Sync everything here and now, while nobody is served."""
@@ -230,26 +235,21 @@ class Log:
     def truncate(self, end_offset: int) -> list[str]:
         """Cut the log to end at an offset, or before the batch that reaches over it.
 
-        Returns files to delete. What is cut must not come back after a crash, so the names are
-        synced here; and what is appended next must be checked after one, whatever recovery point
-        was stored, so the new end is noted.
+        Returns files to delete. What is cut must not come back after a crash, so it is synced
+        here; and what is appended next must be checked after one, whatever recovery point was
+        stored, so the new end is noted.
         """
         assert self.start_offset <= end_offset
         if end_offset >= self.end_offset:
             return []
-        lowest = end_offset if self.truncated_to is None else min(end_offset, self.truncated_to)
-        write_number(self.disk, f"{self.folder}/{TRUNCATED_FILE}", lowest)
-        self.truncated_to = lowest
+        boundary = self._boundary(end_offset)
+        self._note_truncation(boundary)
         self.cuts += 1
-        paths = self._drop_from(end_offset)
-        found = self.active.locate(end_offset)
-        if found is not None:
-            end_offset = min(end_offset, found.header.base_offset)
-        self.active.truncate(self.active.size if found is None else found.position)
-        self.end_offset = end_offset
-        self.flushed_offset = min(self.flushed_offset, end_offset)
-        self.unsynced.add_file(self.active.file)
-        self.epochs.truncate_end(end_offset)
+        self.end_offset = max(boundary, self.start_offset)
+        paths = self._drop_from(boundary)
+        self.flushed_offset = min(self.flushed_offset, self.end_offset)
+        self.sealed_offset = min(self.sealed_offset, self.active.base_offset)
+        self.epochs.truncate_end(self.end_offset)
         self.disk.remove(f"{self.folder}/{CLEANER_FILE}")
         self.producers = rebuild(self)[0]
         return paths
@@ -284,12 +284,31 @@ class Log:
             return False
         return True
 
-    def _drop_from(self, end_offset: int) -> list[str]:
+    def _boundary(self, offset: int) -> int:
+        """Return where the batch that holds an offset starts, or the offset if none does."""
+        number = bisect_right(self._bases, offset) - 1
+        found = self.segments[number].locate(offset)
+        return offset if found is None else min(offset, found.header.base_offset)
+
+    def _note_truncation(self, offset: int) -> None:
+        lowest = offset if self.truncated_to is None else min(offset, self.truncated_to)
+        write_number(self.disk, f"{self.folder}/{TRUNCATED_FILE}", lowest)
+        self.truncated_to = lowest
+
+    def _drop_from(self, boundary: int) -> list[str]:
+        """Take out everything from a batch boundary on."""
         paths: list[str] = []
-        while len(self.segments) > 1 and self.active.base_offset >= end_offset:
+        nothing_left = boundary < self.start_offset  # which lies within a batch
+        kept = 0 if nothing_left else max(1, bisect_left(self._bases, boundary))
+        while len(self.segments) > kept:
             paths += self.retire(self.active)
             self.splice(len(self.segments) - 1, 1, [])
         self.disk.sync_folder(self.folder)
+        if nothing_left:
+            self.roll()
+        else:
+            self.active.truncate(self.active.position_of(boundary))
+            self.active.file.sync()
         return paths
 
     def _must_roll(self, active: Segment, header: BatchHeader) -> bool:

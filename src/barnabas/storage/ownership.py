@@ -17,16 +17,15 @@ OWNER_FILE = "topic-id"
 
 
 class Owned(NamedTuple):
-    """A folder that is this topic's, what must be synced for it to stay so, what was wrong."""
+    """A folder that is this topic's, the file that says so, and what was wrong before."""
 
-    paths: tuple[str, ...]
-    folders: tuple[str, ...]
+    path: str
     problem: str
 
     def become_safe_with(self, log: Log) -> None:
         """Have the log's first flush sync the folder's owner, ahead of any promise."""
-        log.unsynced.add_paths(self.paths)
-        log.unsynced.add_folders(self.folders)
+        log.unsynced.add_paths((self.path,))
+        log.unsynced.add_folders((self.path.rpartition("/")[0],))
 
 
 def own_folder(disk: Disk, folder: str, topic_id: TopicId, strangers: str) -> Owned:
@@ -35,24 +34,22 @@ def own_folder(disk: Disk, folder: str, topic_id: TopicId, strangers: str) -> Ow
     What it holds of another goes under `strangers`, by that topic's id: a topic's name may be
     as long as a file's name can be.
     """
-    owner, problem = _owner(disk, folder)
+    path = f"{folder}/{OWNER_FILE}"
+    owner, problem = _owner(disk, path)
     if owner == topic_id.hex():
-        return Owned((), (), "")
+        return Owned(path, "")
     if owner:
         disk.make_folder(strangers)
         aside = f"{strangers}/{owner}"
         disk.rename(folder, aside)
         problem = f"it held another topic's records, which are now in {aside}"
-    path = f"{folder}/{OWNER_FILE}"
     disk.make_folder(folder)
     disk.write_atomic(path, seal(f"{topic_id.hex()}\n"), sync=False)
-    parent = folder.rpartition("/")[0]
-    return Owned((path,), (folder, parent, parent.rpartition("/")[0]), problem)
+    return Owned(path, problem)
 
 
-def _owner(disk: Disk, folder: str) -> tuple[str, str]:
-    """Return the id in a folder, empty where it has none, and what is wrong with it."""
-    path = f"{folder}/{OWNER_FILE}"
+def _owner(disk: Disk, path: str) -> tuple[str, str]:
+    """Return the id in a folder's owner file, empty where it has none, and what is wrong."""
     if not disk.exists(path):
         return "", ""
     try:

@@ -180,7 +180,7 @@ def rebuild(log: "Log") -> tuple[ProducerStates, list[str]]:
         try:
             position = segment.position_of(start)
             for _, header in walk(segment.file, position, segment.size, check=False):
-                if header.producer_id >= 0 and header.base_offset >= start:
+                if header.producer_id >= 0 and header.last_offset >= start:
                     states.record(header, header.base_offset)
         except CorruptBatchError as error:
             problems.append(f"{segment.file.path}: {error}; its producers are not all known")

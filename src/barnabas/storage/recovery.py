@@ -32,17 +32,31 @@ class Recovered(NamedTuple):
 
 
 def open_log(
-    disk: Disk, folder: str, settings: LogSettings, *, clean: bool = False, recovery_point: int = 0
+    disk: Disk,
+    folder: str,
+    settings: LogSettings,
+    *,
+    root: str = "",
+    clean: bool = False,
+    recovery_point: int = 0,
 ) -> Recovered:
-    """Open the log in a folder, making an empty one where there is none."""
+    """Open the log in a folder, making an empty one where there is none.
+
+    The folder lies somewhere below `root`, which itself is there for good.
+    """
+    new_names = [] if clean and disk.exists(folder) else _parents(folder, root)
+    disk.make_folder(folder)
     opening = _Opening(disk, folder, settings, recovery_point)
     try:
-        return opening.run(clean=clean)
+        opening.run(clean=clean)
     except CorruptBatchError:
         # A clean log whose headers do not add up was damaged since: look at all of it.
         if not clean:
             raise
-    return _Opening(disk, folder, settings, recovery_point).run(clean=False)
+        opening = _Opening(disk, folder, settings, recovery_point)
+        opening.run(clean=False)
+    opening.make_safe(clean=clean, new_names=new_names)
+    return Recovered(opening.log, opening.fallen, tuple(opening.problems))
 
 
 class _Opening:
@@ -50,7 +64,6 @@ class _Opening:
 
     def __init__(self, disk: Disk, folder: str, settings: LogSettings, recovery_point: int) -> None:
         self.log = Log(disk, folder, settings)
-        self.log.unsynced.add_folders(_make_folders(disk, folder))
         self.problems: list[str] = []
         self.fallen = 0
         self.recovery_point = recovery_point
@@ -58,12 +71,14 @@ class _Opening:
         self._disk = disk
         self._folder = folder
 
-    def run(self, *, clean: bool) -> Recovered:
+    def run(self, *, clean: bool) -> None:
+        """Find out what the log holds."""
         log = self.log
         self._sweep()
         cut_to = self._number(TRUNCATED_FILE)
         if cut_to is not None:
             self.recovery_point = min(self.recovery_point, cut_to)
+            log.truncated_to = None if clean else cut_to
         epochs_known = self._load_epochs()
         interval = log.settings.index_interval_bytes
         bases = numbered(self._disk, self._folder, LOG_SUFFIX)
@@ -78,8 +93,6 @@ class _Opening:
         log.epochs.truncate_start(log.start_offset)
         log.producers, problems = producers.rebuild(log)
         self.problems += problems
-        self._make_safe(clean=clean)
-        return Recovered(log, self.fallen, tuple(self.problems))
 
     def _sweep(self) -> None:
         """Finish or undo what a crash left half done."""
@@ -145,7 +158,8 @@ class _Opening:
                 self._set_aside(segment, end)
             segment.file.truncate(end)
         segment.trust.starts_at(checked_from)
-        self.log.unsynced.add_file(segment.file)
+        if fallen or following is not None or segment.next_offset > self.recovery_point:
+            self.log.unsynced.add_file(segment.file)
         if following is None:
             return True
         segment.write_indexes()
@@ -214,6 +228,7 @@ class _Opening:
         if end < start or not log.segments:
             # Whatever there was lies below the start: begin with an empty segment.
             self._remove_segments(len(log.segments))
+            log.flushed_offset = log.end_offset
             log.roll()
 
     def _remove_segments(self, count: int) -> None:
@@ -242,14 +257,18 @@ class _Opening:
         except CorruptBatchError as error:
             self.problems.append(f"{segment.file.path}: {error}; its epochs are not all known")
 
-    def _make_safe(self, *, clean: bool) -> None:
+    def make_safe(self, *, clean: bool, new_names: list[str]) -> None:
+        """Sync what was found: it may be in the page cache alone, and its folders' names too."""
         log = self.log
+        log.unsynced.add_folders(new_names)
         if clean:
             log.flushed_offset = log.end_offset
-        elif log.end_offset > log.flushed_offset or self.fallen:
+            # The stop that was clean stored recovery points too: none is older than the cut.
+            self._disk.remove(f"{self._folder}/{TRUNCATED_FILE}")
+        elif log.unsynced.any_files:
             log.unsynced.add_folders((self._folder,))
             log.flush()
-        self._disk.remove(f"{self._folder}/{TRUNCATED_FILE}")
+        log.sealed_offset = log.active.base_offset
 
 
 def _first_epoch(segment: Segment) -> int | None:
@@ -259,11 +278,10 @@ def _first_epoch(segment: Segment) -> int | None:
         return None
 
 
-def _make_folders(disk: Disk, folder: str) -> list[str]:
-    """Make a folder; return those that hold a new name because of it."""
-    changed, path = [], folder
-    while "/" in path and not disk.exists(path):
-        path = path.rpartition("/")[0]
-        changed.append(path or "/")
-    disk.make_folder(folder)
-    return changed
+def _parents(folder: str, root: str) -> list[str]:
+    """Return the folders above one, up to and with the root."""
+    found = []
+    while folder != root and "/" in folder:
+        folder = folder.rpartition("/")[0]
+        found.append(folder)
+    return found if root else []

@@ -14,16 +14,19 @@ from random import Random
 from typing import Any
 
 from barnabas import config
-from barnabas.handlers.registry import SERVED, dispatch
+from barnabas.handlers.context import RequestContext
+from barnabas.handlers.produce_again import Shapes
+from barnabas.handlers.registry import PRODUCE, SERVED, Answer, dispatch
 from barnabas.model.ports import Chunk, FileSlice
 from barnabas.node.effects import Effect, Flush, Notice, Remove
 from barnabas.node.node import Node
 from barnabas.node.pending import Pending
 from barnabas.protocol.apis import APIS, response_class
 from barnabas.protocol.codec import decode_exact, encoder
-from barnabas.protocol.headers import API_VERSIONS, response_header
+from barnabas.protocol.headers import API_VERSIONS, parse_request_header, response_header
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.request_header import RequestHeader
+from barnabas.protocol.produce import parse_request as parse_produce
 from barnabas.server.disk import OsDisk
 
 KEYS = {facts.request: key for key, facts in APIS.items()}
@@ -38,7 +41,12 @@ class Exchange:
         self._version = version
         self._correlation_id = correlation_id
         self.content: bytes | None = None
-        self.throttle_ms = 0
+        self.context = RequestContext(version, None, "", 0)
+
+    @property
+    def throttle_ms(self) -> int:
+        """For how long the connection would not be read after the answer."""
+        return self.context.throttle_ms
 
     @property
     def waiting(self) -> bool:
@@ -71,6 +79,8 @@ class Dialogue:
         self.settings = config.load(None, {}, flags)
         self.now_ms = START_MS
         self.hold_syncs = False
+        self.short_way = False
+        """Whether Produce requests go by `handlers/produce_again.py` where they can."""
         self.notices: list[Notice] = []
         self._held: list[Flush] = []
         self._correlation_id = 0
@@ -89,13 +99,16 @@ class Dialogue:
     def send_frame(self, frame: bytes, key: int, version: int) -> Exchange:
         """Hand a frame to the node as it is."""
         exchange = Exchange(key, version, self._correlation_id)
-        answer, context = dispatch(self.node, memoryview(bytearray(frame)), "test", self.now_ms)
+        content = memoryview(bytearray(frame))
+        answer: Answer = self._once_more(content) if self.short_way else None
+        if answer is None:
+            answer, context = dispatch(self.node, content, "test", self.now_ms)
+            exchange.context = context
         if isinstance(answer, Pending):
             answer.when_done(exchange.take)
         elif answer is not None:
             exchange.take(answer)
         self.settle()
-        exchange.throttle_ms = context.throttle_ms
         return exchange
 
     def frame(self, request: Message, version: int) -> bytes:
@@ -141,6 +154,17 @@ class Dialogue:
         if not crash:
             self._stop()
         self.node = self._start()
+
+    def _once_more(self, frame: memoryview) -> Answer:
+        """Send a Produce request as if one just like it had been sent before."""
+        header = parse_request_header(frame)
+        if header.api_key != PRODUCE:
+            return None
+        shapes = Shapes(self.node)
+        request = parse_produce(header.api_version, frame, header.body)
+        prefix_bytes = shapes.learn(frame, header, request)
+        known = shapes.answer(frame, prefix_bytes, self.now_ms) if prefix_bytes else None
+        return [known[4:]] if isinstance(known, bytes) else known
 
     def _start(self) -> Node:
         node = Node(self.settings, OsDisk(), Random(self._correlation_id))

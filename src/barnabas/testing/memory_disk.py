@@ -156,8 +156,10 @@ class MemoryFile:
 class MemoryDisk:
     """Folders and files; paths are relative to nothing and split at `/`."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: str = "data") -> None:
+        """Start with one empty folder that is there for good."""
         self.root = Folder()
+        self.root.now[folder] = self.root.synced[folder] = Folder()
         self.life = 0
         self.steps = 0
         self.room: int | None = None

@@ -127,8 +127,10 @@ def test_a_plain_request_is_answered(talk: Dialogue, key: int, version: int) -> 
     assert type(exchange.answer).__name__ == APIS[key].response
 
 
+@pytest.mark.parametrize("short_way", [False, True])
 @pytest.mark.parametrize("version", range(3, 14))
-def test_produce_in_every_version(talk: Dialogue, version: int) -> None:
+def test_produce_in_every_version(talk: Dialogue, version: int, short_way: bool) -> None:
+    talk.short_way = short_way
     topic_id = create_topic(talk, "old")
     topic: str | bytes = topic_id if version >= 13 else "old"
     result = produce(talk, topic, batch(3), version=version)

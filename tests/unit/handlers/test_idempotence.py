@@ -1,11 +1,21 @@
 """Idempotent producers (KIP-98): a batch sent twice is stored once, and gaps are refused."""
 
+from pathlib import Path
+
 import pytest
 
 from barnabas.testing.dialogue import Dialogue
 from barnabas.testing.requests import batch, create_topic, fetch, produce, send_produce
 
 SEQUENCE_MAX = (1 << 31) - 1
+
+
+@pytest.fixture(params=["long", "short"])
+def talk(tmp_path: Path, request: pytest.FixtureRequest) -> Dialogue:
+    """Both ways that a request can take must agree in everything."""
+    made = Dialogue(tmp_path)
+    made.short_way = request.param == "short"
+    return made
 
 
 def send(talk: Dialogue, sequence: int, count: int = 1, *, epoch: int = 0) -> tuple[int, int]:

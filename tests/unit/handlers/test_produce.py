@@ -30,6 +30,14 @@ from barnabas.testing.requests import (
 HOUR_MS = 3_600_000
 
 
+@pytest.fixture(params=["long", "short"])
+def talk(tmp_path: Path, request: pytest.FixtureRequest) -> Dialogue:
+    """Both ways that a request can take must agree in everything."""
+    made = Dialogue(tmp_path)
+    made.short_way = request.param == "short"
+    return made
+
+
 def with_crc(content: bytearray) -> bytearray:
     content[17:21] = checksum(content).to_bytes(4, "big")
     return content

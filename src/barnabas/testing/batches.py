@@ -1,0 +1,67 @@
+"""Record batches for tests of whatever stores them."""
+
+from collections.abc import Sequence
+
+from barnabas.model.ports import FileSlice
+from barnabas.protocol.compression import Codec
+from barnabas.protocol.records import BatchHeader, Record, batches, build, parse_header, verify
+from barnabas.storage.log import Log
+
+Pair = tuple[bytes | None, bytes | None]
+Batch = tuple[BatchHeader, memoryview]
+
+
+def make_batch(
+    content: int | Sequence[Pair] = 1,
+    *,
+    timestamp: int = 1_000,
+    codec: Codec = Codec.NONE,
+    producer: tuple[int, int, int] = (-1, -1, -1),
+    attributes: int = 0,
+) -> memoryview:
+    """Return a batch of so many records, or of these keys and values, as a producer sends it.
+
+    `producer` is an id, its epoch and the first sequence.
+    """
+    pairs = [(b"key", b"value")] * content if isinstance(content, int) else content
+    producer_id, producer_epoch, base_sequence = producer
+    batch = build(
+        [Record(number, timestamp, *pair) for number, pair in enumerate(pairs)],
+        codec=codec,
+        attributes=attributes,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+    )
+    return memoryview(batch)
+
+
+def append(log: Log, batch: memoryview | None = None, epoch: int = 0) -> int:
+    """Append a batch and return its offset."""
+    batch = make_batch() if batch is None else batch
+    return log.append(batch, parse_header(batch), epoch)
+
+
+def batches_in(piece: FileSlice | None) -> list[Batch]:
+    """Return what a read found, after checking every batch of it."""
+    if piece is None:
+        return []
+    content = piece.file.read(piece.position, piece.length)
+    found = list(batches(content))
+    assert sum(header.size for header, _ in found) == piece.length, "a batch is cut"
+    for header, batch in found:
+        verify(batch, header)
+    return found
+
+
+def read_all(log: Log, limit_bytes: int = 1 << 20) -> list[Batch]:
+    """Return every batch of a log, read as a consumer would."""
+    found: list[Batch] = []
+    offset = log.start_offset
+    while offset < log.end_offset:
+        part = batches_in(log.read(offset, limit_bytes, log.end_offset, at_least_one=True))
+        if not part:
+            break
+        found += part
+        offset = part[-1][0].last_offset + 1
+    return found

@@ -1,0 +1,318 @@
+"""A log against its dumb twin, with power cuts, crashes and everything else at any time."""
+
+import sys
+from random import Random
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+
+from barnabas.protocol.compression import Codec
+from barnabas.protocol.records import Record, parse_header, records
+from barnabas.storage import compaction, retention
+from barnabas.storage.flush import FlushTask, carry_out
+from barnabas.storage.log import Log, LogSettings
+from barnabas.storage.recovery import open_log
+from barnabas.testing.batches import append, batches_in, make_batch, read_all
+from barnabas.testing.log_model import LogModel, ModelBatch
+from barnabas.testing.memory_disk import MemoryDisk
+
+FOLDER = "data/topics/orders/0"
+DELETE_RETENTION_MS = 50
+NO_PRODUCER = (-1, -1, -1)
+KEYS = [b"a", b"b", b"c", b"d", None]
+VALUES = [b"", b"value", b"v" * 300, None]
+
+seeds = st.integers(0, 2**32)
+codecs = st.sampled_from(Codec)
+contents = st.lists(
+    st.tuples(st.sampled_from(KEYS), st.sampled_from(VALUES)), min_size=1, max_size=6
+)
+fractions = st.floats(0, 1)
+limits = st.sampled_from([0, 1, 100, 500, 2_000, 1 << 20])
+
+
+class LogMachine(RuleBasedStateMachine):
+    """Does to a log whatever a broker, its users and its power supply may do."""
+
+    @initialize(
+        segment_bytes=st.sampled_from([1, 400, 1_500, 1 << 20]),
+        interval=st.sampled_from([0, 150, 4096]),
+        clock=st.integers(0, 10),
+    )
+    def begin(self, segment_bytes: int, interval: int, clock: int) -> None:
+        self.disk = MemoryDisk()
+        self.settings = LogSettings(segment_bytes=segment_bytes, index_interval_bytes=interval)
+        self.model = LogModel()
+        self.now_ms = 1_000 + clock
+        self.epoch = 0
+        self.safe_end = 0
+        self.recovery_point = 0
+        self.task: FlushTask | None = None
+        self.log = self.opened(clean=False)
+
+    # --- what producers do
+
+    @rule(content=contents, codec=codecs, age=st.integers(-20, 20), producer=st.integers(-1, 1))
+    def append(
+        self,
+        content: list[tuple[bytes | None, bytes | None]],
+        codec: Codec,
+        age: int,
+        producer: int,
+    ) -> None:
+        self.now_ms += 1
+        timestamp = max(0, self.now_ms - age)
+        who = NO_PRODUCER if producer < 0 else self.next_sequence(producer)
+        batch = make_batch(content, timestamp=timestamp, codec=codec, producer=who)
+        base = append(self.log, batch, self.epoch)
+        assert base == self.model.end
+        stored = [Record(base + n, timestamp, *pair) for n, pair in enumerate(content)]
+        self.model.append(ModelBatch(stored, self.epoch, who))
+
+    @rule(producer=st.integers(0, 1))
+    def new_producer_epoch(self, producer: int) -> None:
+        sent = self.model.sent(producer)
+        epoch = sent[-1].producer[1] + 1 if sent else 0
+        base = append(self.log, make_batch(producer=(producer, epoch, 0)), self.epoch)
+        stored = [Record(base, 1_000, b"key", b"value")]
+        self.model.append(ModelBatch(stored, self.epoch, (producer, epoch, 0)))
+
+    @rule()
+    def new_leader(self) -> None:
+        self.epoch += 1
+
+    # --- what time and operators do
+
+    @rule()
+    @precondition(lambda self: self.log.active.size)
+    def roll(self) -> None:
+        self.log.roll()
+
+    @rule()
+    @precondition(lambda self: self.task is None)
+    def begin_flush(self) -> None:
+        self.task = self.log.begin_flush()
+        if self.task is not None:
+            carry_out(self.disk, self.task)
+            self.safe_end = max(self.safe_end, self.task.upto_offset)
+
+    @rule()
+    @precondition(lambda self: self.task is not None)
+    def finish_flush(self) -> None:
+        assert self.task is not None
+        self.log.finish_flush(self.task)
+        self.task = None
+
+    @rule()
+    def checkpoint(self) -> None:
+        self.recovery_point = self.log.flushed_offset
+
+    @rule(fraction=fractions)
+    def delete_before(self, fraction: float) -> None:
+        offset = self.offset_at(fraction)
+        self.log.advance_start(offset)
+        self.model.start = max(self.model.start, offset)
+
+    @rule(keep_ms=st.integers(-1, 30), keep_bytes=st.sampled_from([-1, 0, 500, 2_000]))
+    def retain(self, keep_ms: int, keep_bytes: int) -> None:
+        upto = self.log.flushed_offset
+        count = retention.expired(
+            self.log,
+            retention_ms=keep_ms,
+            retention_bytes=keep_bytes,
+            now_ms=self.now_ms,
+            upto=upto,
+        )
+        if count:
+            for path in self.log.drop_segments(count):
+                self.disk.remove(path)
+            assert self.model.start < self.log.start_offset or keep_bytes >= 0 or keep_ms >= 0
+            self.model.start = max(self.model.start, self.log.segments[0].base_offset)
+
+    @rule(fraction=fractions)
+    def truncate(self, fraction: float) -> None:
+        offset = self.offset_at(fraction)
+        for path in self.log.truncate(offset):
+            self.disk.remove(path)
+        holding = [b.base for b in self.model.batches if b.base <= offset < b.end]
+        assert self.log.end_offset in {offset, *(max(self.model.start, b) for b in holding)}
+        self.model.cut(self.log.end_offset)
+        self.safe_end = min(self.safe_end, self.log.end_offset)
+
+    @rule(passed_ms=st.sampled_from([0, 60]), keys_max=st.sampled_from([1, 2, 100]))
+    def compact(self, passed_ms: int, keys_max: int) -> None:
+        self.now_ms += passed_ms
+        work = compaction.plan(
+            self.log,
+            compaction.Urgency(0.0, 0, 1 << 40),
+            delete_retention_ms=DELETE_RETENTION_MS,
+            now_ms=self.now_ms,
+            upto=self.log.end_offset,
+        )
+        if work is None:
+            return
+        cleaned = compaction.clean(self.disk, work, keys_max)
+        assert cleaned.groups
+        for path in compaction.apply(self.log, cleaned):
+            self.disk.remove(path)
+        self.model.compact(work, cleaned.clean_upto)
+
+    # --- what goes wrong
+
+    @rule()
+    def process_dies(self) -> None:
+        self.reopen()
+        assert self.log.end_offset == self.model.end
+
+    @rule(seed=seeds)
+    def power_fails(self, seed: int) -> None:
+        promised = self.log.flushed_offset
+        self.disk.power_cut(Random(seed))
+        self.reopen()
+        assert self.log.end_offset >= promised
+        assert self.log.end_offset in self.model.boundaries()
+        self.model.cut(self.log.end_offset)
+
+    @rule(cut=st.none() | seeds)
+    def stop_and_start(self, cut: int | None) -> None:
+        self.log.flush()
+        self.log.close()
+        self.disk.sync_all()
+        self.recovery_point = self.log.flushed_offset
+        if cut is not None:
+            self.disk.power_cut(Random(cut))
+        self.log = self.opened(clean=True)
+        self.task = None
+        self.safe_end = self.model.end
+        assert self.log.end_offset == self.model.end
+
+    # --- what must hold
+
+    @rule(fraction=fractions, limit=limits, upper=fractions, at_least_one=st.booleans())
+    def read(self, fraction: float, limit: int, upper: float, *, at_least_one: bool) -> None:
+        offset, upper_offset = self.offset_at(fraction), self.offset_at(upper)
+        piece = self.log.read(offset, limit, upper_offset, at_least_one=at_least_one)
+        found = batches_in(piece)
+        live = {record.offset for record in self.model.live()}
+        for number, (header, _) in enumerate(found):
+            assert header.last_offset < upper_offset
+            assert number == 0 or header.base_offset > found[number - 1][0].last_offset
+        if found:
+            first = found[0][0]
+            assert first.last_offset >= offset
+            assert not live & set(range(offset, first.base_offset))
+            assert piece is not None
+            assert piece.length <= limit or (at_least_one and len(found) == 1)
+        elif at_least_one:
+            whole = [b for b in self.model.batches if offset < b.end <= upper_offset]
+            assert not any(live & set(range(b.base, b.end)) for b in whole)
+
+    @rule(timestamp=st.integers(0, 100), upper=fractions)
+    def look_up_time(self, timestamp: int, upper: float) -> None:
+        upper_offset = self.offset_at(upper)
+        timestamp = max(0, self.now_ms - timestamp)
+        found = self.log.offset_for_time(timestamp, upper_offset)
+        expected = self.model.first_at_or_after(timestamp, upper_offset)
+        assert (found and found[0]) == expected
+        if found is not None and expected is not None:
+            assert found[1] == self.epoch_of(expected.offset)
+
+    @rule(upper=fractions)
+    def look_up_latest(self, upper: float) -> None:
+        upper_offset = self.batch_end_at(upper)
+        found = self.log.max_timestamp_record(upper_offset)
+        assert (found and found[0]) == self.model.latest(upper_offset)
+
+    @invariant()
+    def the_ends_agree(self) -> None:
+        if hasattr(self, "log"):
+            assert (self.log.start_offset, self.log.end_offset) == (
+                self.model.start,
+                self.model.end,
+            )
+            assert self.log.flushed_offset <= max(self.safe_end, self.model.start)
+
+    def check_everything(self) -> None:
+        found = read_all(self.log, 700)
+        read = [r for header, batch in found for r in records(batch, header)]
+        assert [r for r in read if r.offset >= self.model.start] == self.model.live()
+        for header, _ in found:
+            assert header.leader_epoch == self.epoch_of(header.base_offset)
+            offset = max(header.base_offset, self.model.start)
+            assert self.log.epochs.epoch_for(offset) == header.leader_epoch
+        for producer in (0, 1):
+            self.check_retries(producer)
+
+    def check_retries(self, producer: int) -> None:
+        for batch in self.model.sent(producer):
+            if batch.base >= self.model.start:
+                pairs = [(r.key, r.value) for r in batch.records]
+                again = make_batch(pairs, producer=batch.producer)
+                sent = self.log.producers.check(parse_header(again))
+                assert sent is not None, f"the retry of {batch.producer} would be a duplicate"
+                assert sent.first_offset == batch.base
+
+    def teardown(self) -> None:
+        if hasattr(self, "log") and sys.exc_info()[0] is None:
+            self.check_everything()
+            self.reopen()
+            self.check_everything()
+
+    # --- helpers
+
+    def opened(self, *, clean: bool) -> Log:
+        recovered = open_log(
+            self.disk,
+            FOLDER,
+            self.settings,
+            root="data",
+            clean=clean,
+            recovery_point=self.recovery_point,
+        )
+        # A crash may take small files that can be made anew, and segments nobody was promised.
+        harmless = () if clean else ("made anew", "do not follow")
+        serious = [p for p in recovered.problems if not any(h in p for h in harmless)]
+        assert serious == [], serious
+        return recovered.log
+
+    def reopen(self) -> None:
+        self.log = self.opened(clean=False)
+        self.task = None
+        self.safe_end = self.log.end_offset
+        assert self.log.flushed_offset == self.log.end_offset
+
+    def next_sequence(self, producer: int) -> tuple[int, int, int]:
+        sent = self.model.sent(producer)
+        if not sent:
+            return (producer, 0, 0)
+        last = sent[-1]
+        return (producer, last.producer[1], last.producer[2] + len(last.records))
+
+    def offset_at(self, fraction: float) -> int:
+        return self.model.start + int(fraction * (self.model.end - self.model.start))
+
+    def batch_end_at(self, fraction: float) -> int:
+        ends = sorted(self.model.boundaries())
+        return ends[int(fraction * (len(ends) - 1))]
+
+    def epoch_of(self, offset: int) -> int:
+        return next(b.epoch for b in self.model.batches if b.base <= offset < b.end)
+
+
+TestLog = LogMachine.TestCase
+TestLog.settings = settings(
+    max_examples=150,
+    stateful_step_count=40,
+    derandomize=True,
+    database=None,
+    report_multiple_bugs=False,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
