@@ -5,11 +5,13 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 DATA   ?= data
 LISTEN ?= 127.0.0.1:9092
+SECONDS ?= 60
+SEED   ?= 1
 
-.PHONY: run test check format bench compat chaos fuzz clean help
+.PHONY: run test check format bench bench-quick compat chaos fuzz clean help
 
 help: ## Show the targets.
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 $(VENV)/.run: pyproject.toml
 	@echo "Setting up $(VENV) (once) ..."
@@ -34,6 +36,19 @@ check: $(VENV)/.dev ## Format, lint, types, layers and tests.
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m pytest
+
+chaos: $(VENV)/.dev ## Kill brokers, cut their power, fill their disks (minutes).
+	@CHAOS_KILLS=20 CHAOS_POWER_CUTS=20 $(BIN)/python -m pytest -q tests/chaos -m chaos
+
+fuzz: $(VENV)/.dev ## Throw broken requests at the decoders and at a running broker (minutes).
+	@$(BIN)/python tools/fuzz_requests.py --seconds $(SECONDS) --seed $(SEED)
+	@$(BIN)/python tools/fuzz_requests.py --live --seconds $(SECONDS) --seed $(SEED)
+
+bench: $(VENV)/.dev ## Measure Barnabas beside Apache Kafka (about 20 minutes); writes bench/RESULTS.md.
+	@$(BIN)/python -m bench $(ARGS)
+
+bench-quick: $(VENV)/.dev ## The same in under 4 minutes, one short round.
+	@$(BIN)/python -m bench --quick $(ARGS)
 
 format: $(VENV)/.dev ## Put the code into the house format.
 	@$(BIN)/ruff format .

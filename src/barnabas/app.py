@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import errno
 import fcntl
+import gc
 import os
 import resource
 import signal
@@ -14,7 +16,7 @@ from typing import IO
 from barnabas.controller import topics as topic_decisions
 from barnabas.logs import get
 from barnabas.metadata.records import MetadataRecord
-from barnabas.model.errors import ConfigError
+from barnabas.model.errors import BrokerError
 from barnabas.model.settings import Settings
 from barnabas.node.maintenance import Maintenance
 from barnabas.node.node import Node
@@ -23,6 +25,9 @@ from barnabas.server.server import Server
 
 CHECKPOINT_INTERVAL_MS = 10_000
 STOP_PATIENCE_S = 10
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+RESERVE = ".reserve"
+RESERVE_BYTES = 64 * 1024
 WILDCARDS = {"0.0.0.0", "::", ""}  # noqa: S104 - compared with, not bound to
 
 log = get("barnabas")
@@ -51,18 +56,22 @@ class BrokerProcess:
 
     def start(self) -> tuple[str, int]:
         """Load the data and listen; return the address that clients connect to."""
-        raise_descriptor_limit()
         folder = Path(self.settings.broker.data_dir)
-        make_lasting(folder)
-        self._lock = lock_folder(folder)
+        self.node.timers.now_ms = self.server.monotonic_ms()
+        self._lock = open_folder(folder)
+        # Bound before anything is written, accepting after everything is read.
+        self.address = self._bind()
+        self.node.partitions_max = descriptor_limit() // 2
+        release_reserve(folder)
         self.node.start(self.server.wall_clock_ms())
         self._create_configured_topics()
-        host, port = self.server.listen(self.settings.broker.host, self.settings.broker.port)
-        self.address = (host, port)
-        self.node.advertised = self._advertised(host, port)
+        fill_reserve(folder)
+        self.server.listen()
+        self.node.advertised = self._advertised(*self.address)
         self._maintenance.start()
         self.node.timers.after(CHECKPOINT_INTERVAL_MS, self._checkpoint)
         self.server.run_event(lambda: None)
+        spare_the_collector()
         return self.node.advertised
 
     async def stop(self) -> None:
@@ -77,9 +86,23 @@ class BrokerProcess:
             if task is not None:
                 self.server.driver.sync(task)
                 partition.log.finish_flush(task)
-        self.node.stop()
+        try:
+            self.node.stop()
+        except OSError as error:
+            log.warning("stopped without the clean marker", problem=str(error))
         if self._lock is not None:
             self._lock.close()
+
+    def _bind(self) -> tuple[str, int]:
+        broker = self.settings.broker
+        try:
+            return self.server.bind(broker.host, broker.port)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            if error.errno == errno.EADDRINUSE:
+                reason = "the port is in use; stop what uses it, or choose another with --listen"
+            where = f"{broker.host}:{broker.port}"
+            raise CannotStartError(f"cannot listen on {where}: {reason}") from error
 
     def _flush_all(self) -> None:
         for partition in self.node.partitions.values():
@@ -120,6 +143,49 @@ class BrokerProcess:
             node.commit_now(records, self.server.wall_clock_ms())
 
 
+class CannotStartError(BrokerError):
+    """The machine does not let the broker start; the message says what to change."""
+
+
+def open_folder(folder: Path) -> IO[bytes]:
+    """Make the data folder where there is none, and make sure that no other broker uses it."""
+    try:
+        make_lasting(folder)
+        return lock_folder(folder)
+    except OSError as error:
+        raise CannotStartError(
+            f"cannot write to the data folder {folder}: {error.strerror}; "
+            "make it writable, or choose another with --data"
+        ) from error
+
+
+def release_reserve(folder: Path) -> None:
+    """Give free what was kept, so that a broker can start on a disk that is full."""
+    (folder / RESERVE).unlink(missing_ok=True)
+
+
+def fill_reserve(folder: Path) -> None:
+    """Keep a little room for the next start. Random bytes, which no file system makes small."""
+    with contextlib.suppress(OSError):
+        (folder / RESERVE).write_bytes(os.urandom(RESERVE_BYTES))
+
+
+def descriptor_limit() -> int:
+    """Return how many files and connections may be open, all that the system allows."""
+    raise_descriptor_limit()
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def spare_the_collector() -> None:
+    """Leave what was loaded out of garbage collection, and collect the rest less often.
+
+    A request leaves next to no cycles behind, and a full collection stops the loop.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+
+
 def raise_descriptor_limit() -> None:
     """Ask for as many open files and connections as the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -142,12 +208,19 @@ def lock_folder(folder: Path) -> IO[bytes]:
     lock = (folder / ".lock").open("ab")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         lock.close()
-        raise ConfigError(
+        raise CannotStartError(
             f"another broker is using {folder}; stop it, or choose another folder with --data"
         ) from None
     return lock
+
+
+def end_on_signals(loop: asyncio.AbstractEventLoop) -> None:
+    """Let the signals that stop us end the process at once."""
+    for number in STOP_SIGNALS:
+        loop.remove_signal_handler(number)
+        signal.signal(number, signal.SIG_DFL)
 
 
 def serve(settings: Settings, ready: Callable[[str, int], None]) -> None:
@@ -158,14 +231,17 @@ def serve(settings: Settings, ready: Callable[[str, int], None]) -> None:
     stopping = asyncio.Event()
 
     def on_signal() -> None:
-        if stopping.is_set():
-            os._exit(130)
         stopping.set()
+        # From here on the kernel takes the signal, and needs no turn of the loop for it.
+        end_on_signals(loop)
 
     async def main() -> None:
-        for number in (signal.SIGTERM, signal.SIGINT):
+        end_on_signals(loop)  # until it serves, there is nothing to stop cleanly
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        address = broker.start()
+        for number in STOP_SIGNALS:
             loop.add_signal_handler(number, on_signal)
-        ready(*broker.start())
+        ready(*address)
         await stopping.wait()
         log.info("stopping")
         await broker.stop()

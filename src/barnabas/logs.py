@@ -1,18 +1,19 @@
 """Structured log lines: coloured on a terminal, plain into a file, JSON for a machine.
 
 Loggers cost nothing until they are used: `get` hands out a proxy, and structlog is imported by
-`configure` or by the first line, which configures the defaults where nobody did. Importing it
+the first line, which configures the defaults where nobody did. Importing it
 takes 50 ms, of which 35 are `rich`, which it would only use to paint tracebacks; we write plain
 ones, so it is imported without and takes 15.
 
 No line is written for a request, so nothing here is tuned for speed beyond structlog's cache.
 """
 
+import contextlib
 import logging
 import sys
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TextIO
 
 from barnabas.model.errors import ConfigError
 
@@ -56,14 +57,30 @@ class _LazyLogger:
         if method.startswith("__"):
             raise AttributeError(method)
         if self._bound is None:
-            if not _configured:
-                configure()
+            _apply()
             self._bound = _structlog().get_logger().bind(logger=self._name)
         return getattr(self._bound, method)
 
     def forget(self) -> None:
         """Write from now on as it is configured from now on."""
         self._bound = None
+
+
+class _Sink:
+    """Where lines go. A line that cannot be written is lost; whoever wrote it goes on."""
+
+    def __init__(self, target: TextIO) -> None:
+        self._target = target
+
+    def write(self, text: str) -> None:
+        """Write, if the disk or the reader at the other end lets us."""
+        with contextlib.suppress(OSError):
+            self._target.write(text)
+
+    def flush(self) -> None:
+        """Flush likewise."""
+        with contextlib.suppress(OSError):
+            self._target.flush()
 
 
 class _Forward(logging.Handler):
@@ -78,7 +95,18 @@ class _Forward(logging.Handler):
 
 _loggers: dict[str, _LazyLogger] = {}
 _forward = _Forward(logging.WARNING)
-_configured = False
+_applied = False
+
+
+class _Look(NamedTuple):
+    """How lines look and where they go; the stream of nobody's choice is stderr."""
+
+    json: bool = False
+    level: str = "info"
+    stream: TextIO | None = None
+
+
+_look = _Look()
 
 
 def get(name: str) -> Logger:
@@ -88,22 +116,31 @@ def get(name: str) -> Logger:
 
 def configure(*, json: bool = False, level: str = "info", stream: TextIO | None = None) -> None:
     """Say once how lines look and where they go; `stream` is stderr where none is given."""
-    global _configured  # noqa: PLW0603 - a process logs in one way
+    global _look, _applied
     if level.lower() not in LEVELS:
         raise ConfigError(f"There is no log level {level!r}; write one of {', '.join(LEVELS)}.")
+    _look, _applied = _Look(json, level, stream), False
+    for logger in _loggers.values():
+        logger.forget()
+    logging.getLogger().addHandler(_forward)
+
+
+def _apply() -> None:
+    """Tell structlog, once there is a line to write."""
+    global _applied  # noqa: PLW0603 - see above
+    if _applied:
+        return
+    _applied = True
+    json, level, stream = _look
     structlog = _structlog()
     target = stream or sys.stderr
     number = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
         processors=[*_common(structlog), *_rendering(structlog, target, json=json)],
         wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=structlog.WriteLoggerFactory(target),
+        logger_factory=structlog.WriteLoggerFactory(_Sink(target)),
         cache_logger_on_first_use=True,
     )
-    for logger in _loggers.values():
-        logger.forget()
-    logging.getLogger().addHandler(_forward)
-    _configured = True
 
 
 def _common(structlog: "ModuleType") -> list[Processor]:

@@ -2,13 +2,11 @@
 
 They know every message, version and value. Beside the bytes they give JSON, which is compared
 with our attributes one by one, so that two fields of one type cannot be swapped unseen. One
-Java process answers for all messages. Its jars come by name through Maven and stay under
-`build/`.
+Java process answers for all messages. Its jars come by name through Maven: see `conftest.py`.
 """
 
 import base64
 import json
-import shutil
 import subprocess
 from pathlib import Path
 from random import Random
@@ -24,27 +22,11 @@ from barnabas.testing.random_messages import random_message
 pytestmark = pytest.mark.compat
 
 HERE = Path(__file__).parent / "java"
-JARS = Path(__file__).parents[2] / "build" / "java"
 HEADERS = {"RequestHeader", "ResponseHeader"}
 SEEDS = range(3)
 
 Case = tuple[type[Message], int, Message | None]
 """A class, a version, and the message to send; None asks for a new instance."""
-
-
-@pytest.fixture(scope="module")
-def jars() -> str:
-    """Fetch the jars once, or say why the tests cannot run."""
-    for program in ("java", "javac", "mvn"):
-        if shutil.which(program) is None:
-            pytest.skip(f"{program} is not installed")
-    if len(list(JARS.glob("*.jar"))) < 5:
-        goal = ["dependency:copy-dependencies", f"-DoutputDirectory={JARS}"]
-        command = ["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), *goal, "-DexcludeTransitive"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
-        if done.returncode:
-            pytest.skip(f"Maven could not fetch kafka-clients: {done.stdout.strip()[:200]}")
-    return f"{JARS}/*"
 
 
 def cases() -> list[Case]:

@@ -11,7 +11,11 @@ import sys
 import time
 from pathlib import Path
 
-from barnabas.model.errors import BrokerError, ConfigError
+from barnabas.model.errors import BrokerError, ConfigError, SyncFailedError
+
+CANNOT_START = 1
+WRONG_USE = 2
+SYNC_FAILED = 70
 
 EXAMPLE = """example:
   barnabas serve --listen 127.0.0.1:9092 --data ./data
@@ -64,11 +68,17 @@ def main(arguments: list[str]) -> int:
         serve(settings, lambda host, port: _say_ready(options, host, port))
     except BrokerError as error:
         sys.stderr.write(f"barnabas: {error}\n")
-        return 2
+        return _exit_code(error)
     except OSError as error:
-        sys.stderr.write(f"barnabas: {_explain(error, options)}\n")
-        return 1
+        sys.stderr.write(f"barnabas: the system refused: {error}\n")
+        return CANNOT_START
     return 0
+
+
+def _exit_code(error: BrokerError) -> int:
+    if isinstance(error, ConfigError):
+        return WRONG_USE
+    return SYNC_FAILED if isinstance(error, SyncFailedError) else CANNOT_START
 
 
 def _flags(options: argparse.Namespace) -> dict[str, object]:
@@ -82,11 +92,6 @@ def _flags(options: argparse.Namespace) -> dict[str, object]:
         flags["broker.host"] = host.strip("[]")
         flags["broker.port"] = port
     return flags
-
-
-def _explain(error: OSError, options: argparse.Namespace) -> str:
-    where = options.listen or "the configured address"
-    return f"cannot listen on {where} or use the data folder: {error}"
 
 
 def _say_ready(options: argparse.Namespace, host: str, port: int) -> None:

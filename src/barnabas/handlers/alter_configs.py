@@ -51,7 +51,12 @@ def handle(
     )
     if request.validate_only or not records:
         return response
-    return node.commit(records, context.now_ms).map(lambda _: response)
+    try:
+        return node.commit(records, context.now_ms).map(lambda _: response)
+    except ApiError as error:
+        for refused in response.responses:
+            refused.error_code = refused.error_code or error.code
+        return response
 
 
 def handle_incremental(
@@ -72,7 +77,12 @@ def handle_incremental(
     )
     if request.validate_only or not records:
         return response
-    return node.commit(records, context.now_ms).map(lambda _: response)
+    try:
+        return node.commit(records, context.now_ms).map(lambda _: response)
+    except ApiError as error:
+        for refused in response.responses:
+            refused.error_code = refused.error_code or error.code
+        return response
 
 
 def _decide(

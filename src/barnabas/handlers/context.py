@@ -13,3 +13,5 @@ class RequestContext:
     now_ms: int
     throttle_ms: int = 0
     """For how long the connection is not read after the answer (KIP-219)."""
+    prefix_bytes: int = 0
+    """Where the records of a Produce request begin, if the next one may look the same."""

@@ -1,8 +1,11 @@
 """CreatePartitions (key 37), versions 0 to 3."""
 
+from collections import Counter
+
 from barnabas.controller import topics
 from barnabas.handlers.context import RequestContext
-from barnabas.model.errors import ApiError
+from barnabas.metadata.records import PartitionsAdded
+from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.node.node import Node
 from barnabas.node.pending import Pending
 from barnabas.protocol.messages.create_partitions import (
@@ -16,22 +19,36 @@ def handle(
     node: Node, request: CreatePartitionsRequest, context: RequestContext
 ) -> CreatePartitionsResponse | Pending[CreatePartitionsResponse]:
     """Grow topics."""
-    results, records = [], []
+    times = Counter(topic.name for topic in request.topics)
+    results, records = [], list[PartitionsAdded]()
+    partitions = 0
     for topic in request.topics:
         placement = [assignment.broker_ids for assignment in topic.assignments or ()]
         try:
-            records.append(
-                topics.add_partitions(node.image, topic.name, topic.count, placement, node.nodes)
-            )
-        except ApiError as error:
-            results.append(
-                CreatePartitionsTopicResult(
-                    name=topic.name, error_code=error.code, error_message=error.message
+            if times[topic.name] > 1:
+                raise ApiError(  # noqa: TRY301
+                    ErrorCode.INVALID_REQUEST, f"topic {topic.name!r} is named more than once"
                 )
+            record = topics.add_partitions(
+                node.image, topic.name, topic.count, placement, node.nodes
             )
+            node.check_room(partitions + len(record.replicas))
+        except ApiError as error:
+            results.append(_refused(topic.name, error))
             continue
+        partitions += len(record.replicas)
+        records.append(record)
         results.append(CreatePartitionsTopicResult(name=topic.name))
     response = CreatePartitionsResponse(results=results)
     if request.validate_only or not records:
         return response
-    return node.commit(records, context.now_ms).map(lambda _: response)
+    try:
+        return node.commit(records, context.now_ms).map(lambda _: response)
+    except ApiError as error:
+        return CreatePartitionsResponse(results=[_refused(t.name, error) for t in request.topics])
+
+
+def _refused(name: str, error: ApiError) -> CreatePartitionsTopicResult:
+    return CreatePartitionsTopicResult(
+        name=name, error_code=error.code, error_message=error.message
+    )

@@ -1,5 +1,7 @@
 """CreateTopics (key 19), versions 2 to 7; replicas placed by hand or by us, -1 is the default."""
 
+from collections import Counter
+
 from barnabas.controller import topics
 from barnabas.handlers.context import RequestContext
 from barnabas.metadata import topic_config
@@ -23,28 +25,34 @@ def handle(
     node: Node, request: CreateTopicsRequest, context: RequestContext
 ) -> CreateTopicsResponse | Pending[CreateTopicsResponse]:
     """Make what can be made; say of the rest why not."""
-    names = [topic.name for topic in request.topics]
-    results, records = [], []
+    times = Counter(topic.name for topic in request.topics)
+    results, records = [], list[TopicCreated]()
+    partitions = 0
     for topic in request.topics:
         try:
-            if names.count(topic.name) > 1:
+            if times[topic.name] > 1:
                 raise ApiError(  # noqa: TRY301
                     ErrorCode.INVALID_REQUEST, f"topic {topic.name!r} is named more than once"
                 )
             record = _decide(node, topic)
+            node.check_room(partitions + len(record.replicas))
         except ApiError as error:
-            results.append(
-                CreatableTopicResult(
-                    name=topic.name, error_code=error.code, error_message=error.message
-                )
-            )
+            results.append(_refused(topic.name, error))
             continue
+        partitions += len(record.replicas)
         records.append(record)
         results.append(_created(node, record))
     response = CreateTopicsResponse(topics=results)
     if request.validate_only or not records:
         return response
-    return node.commit(records, context.now_ms).map(lambda _: response)
+    try:
+        return node.commit(records, context.now_ms).map(lambda _: response)
+    except ApiError as error:
+        return CreateTopicsResponse(topics=[_refused(t.name, error) for t in request.topics])
+
+
+def _refused(name: str, error: ApiError) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=error.code, error_message=error.message)
 
 
 def _decide(node: Node, topic: CreatableTopic) -> TopicCreated:

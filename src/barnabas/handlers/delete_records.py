@@ -37,6 +37,8 @@ def _delete(node: Node, topic: str, wanted: DeleteRecordsPartition) -> DeleteRec
         offset = partition.high_watermark if wanted.offset == HIGH_WATERMARK else wanted.offset
         if not 0 <= offset <= partition.high_watermark:
             raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE)  # noqa: TRY301
+        if not partition.config.deletes:
+            raise ApiError(ErrorCode.POLICY_VIOLATION)  # noqa: TRY301
         partition.delete_before(offset)
     except ApiError as error:
         return DeleteRecordsPartitionResult(

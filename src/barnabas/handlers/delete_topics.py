@@ -1,5 +1,7 @@
 """DeleteTopics (key 20), versions 1 to 6; by id from 6."""
 
+from collections import Counter
+
 from barnabas.controller import topics
 from barnabas.handlers.context import RequestContext
 from barnabas.metadata.records import MetadataRecord
@@ -20,30 +22,47 @@ def handle(
 ) -> DeleteTopicsResponse | Pending[DeleteTopicsResponse]:
     """End topics; their files go in the background."""
     wanted = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
-    results, records = [], dict[str, MetadataRecord]()
+    named = Counter(_name_or_none(node, topic) for topic in wanted)
+    results, records = [], list[MetadataRecord]()
     for topic in wanted:
         try:
             name = _name(node, topic)
+            if named[name] > 1:
+                raise ApiError(  # noqa: TRY301
+                    ErrorCode.INVALID_REQUEST, f"topic {name!r} is named more than once"
+                )
             if not node.settings.broker.delete_topics:
                 raise ApiError(  # noqa: TRY301
                     ErrorCode.TOPIC_DELETION_DISABLED, "delete_topics is off in the settings"
                 )
-            topic_id = node.image.topics[name].topic_id if name in node.image.topics else b""
-            records[name] = topics.delete_topic(node.image, name)
+            records.append(topics.delete_topic(node.image, name))
+            topic_id = node.image.topics[name].topic_id
             results.append(DeletableTopicResult(name=name, topic_id=topic_id))
         except ApiError as error:
-            results.append(
-                DeletableTopicResult(
-                    name=topic.name,
-                    topic_id=topic.topic_id,
-                    error_code=error.code,
-                    error_message=error.message,
-                )
-            )
+            results.append(_refused(topic, error))
     response = DeleteTopicsResponse(responses=results)
     if not records:
         return response
-    return node.commit(list(records.values()), context.now_ms).map(lambda _: response)
+    try:
+        return node.commit(records, context.now_ms).map(lambda _: response)
+    except ApiError as error:
+        return DeleteTopicsResponse(responses=[_refused(topic, error) for topic in wanted])
+
+
+def _refused(topic: DeleteTopicState, error: ApiError) -> DeletableTopicResult:
+    return DeletableTopicResult(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        error_code=error.code,
+        error_message=error.message,
+    )
+
+
+def _name_or_none(node: Node, topic: DeleteTopicState) -> str | None:
+    try:
+        return _name(node, topic)
+    except ApiError:
+        return None
 
 
 def _name(node: Node, topic: DeleteTopicState) -> str:

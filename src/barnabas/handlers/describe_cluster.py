@@ -2,6 +2,7 @@
 
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.metadata import CLUSTER_OPERATIONS
+from barnabas.model.errors import ErrorCode
 from barnabas.node.node import Node
 from barnabas.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -9,12 +10,23 @@ from barnabas.protocol.messages.describe_cluster import (
     DescribeClusterResponse,
 )
 
+BROKERS = 1
+CONTROLLERS = 2
+
 
 def handle(
     node: Node, request: DescribeClusterRequest, context: RequestContext
 ) -> DescribeClusterResponse:
     """Name the cluster and its brokers."""
     del context
+    if request.endpoint_type != BROKERS:
+        return DescribeClusterResponse(
+            endpoint_type=request.endpoint_type,
+            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE
+            if request.endpoint_type == CONTROLLERS
+            else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+            error_message="brokers (1) are to be asked for here",
+        )
     host, port = node.advertised
     response = DescribeClusterResponse(
         endpoint_type=request.endpoint_type,

@@ -58,7 +58,7 @@ def _one(
         return result
     wanted = resource.configuration_keys
     for entry in described:
-        if wanted is not None and entry.name not in wanted:
+        if wanted and entry.name not in wanted:  # as in Kafka, none named is all
             continue
         if not request.include_synonyms:
             entry.synonyms = []

@@ -60,15 +60,24 @@ def _follower(node: Node, request: FetchRequest, context: RequestContext) -> tup
         follower.follow(request.topics)
         return follower, True
     session = node.sessions.resume(request.session_id, request.session_epoch, by_id=by_id)
-    session.forget(request.forgotten)
     session.follow(request.topics)
+    session.forget(request.forgotten)
     return session, False
 
 
 class Fetch:
     """One request, until it is answered."""
 
-    __slots__ = ("context", "everything", "follower", "node", "pending", "request", "timer")
+    __slots__ = (
+        "context",
+        "everything",
+        "follower",
+        "in_session",
+        "node",
+        "pending",
+        "request",
+        "timer",
+    )
 
     def __init__(
         self,
@@ -84,6 +93,7 @@ class Fetch:
         self.context = context
         self.follower = follower
         self.everything = everything
+        self.in_session = isinstance(follower, FetchSession)
         self.pending: Pending[list[Chunk]] = Pending()
 
     def look(self) -> tuple[Found, int, bool]:
@@ -109,8 +119,12 @@ class Fetch:
 
     def wait(self) -> Pending[list[Chunk]]:
         """Look again whenever a partition moves, until the consumer's patience is over."""
+        if not self.in_session:
+            for followed in self.follower.followed.values():
+                followed.attach(self.node.find(followed.key, followed.wanted.partition))
         self.timer = self.node.timers.after(self.request.max_wait_ms, self._time_out)
         self.follower.waiting = self._look_again
+        self.pending.on_abandoned = self._let_go
         return self.pending
 
     def answer(self, found: Found, size: int) -> list[Chunk]:
@@ -125,8 +139,8 @@ class Fetch:
                     # Served last next time, so that one busy partition starves no other.
                     session.suspects.pop(followed, None)
                     session.suspects[followed] = None
-        if session is None:
-            self.follower.close()
+        if session is None or session.closed:
+            self.follower.close()  # again, for a session that was closed while it waited
         context = self.context
         context.throttle_ms = self.node.fetch_quota.use(context.client_id, size, context.now_ms)
         return encode_response(
@@ -136,26 +150,44 @@ class Fetch:
             session_id=0 if session is None else session.session_id,
         )
 
-    def _look_again(self) -> None:
-        found, size, failed = self.look()
-        if size >= self.request.min_bytes or failed:
-            self._complete(found, size)
+    def _look_again(self, *, at_last: bool = False) -> None:
+        try:
+            found, size, failed = self.look()
+        except Exception as error:  # noqa: BLE001 - whoever moved the partition is not to blame
+            self._stop_waiting()
+            self.pending.fail(error)
+            return
+        if size >= self.request.min_bytes or failed or at_last:
+            self._stop_waiting()
+            self.pending.complete_with(lambda: self.answer(found, size))
 
     def _time_out(self) -> None:
-        found, size, _ = self.look()
-        self._complete(found, size)
+        self._look_again(at_last=True)
 
-    def _complete(self, found: Found, size: int) -> None:
+    def _stop_waiting(self) -> None:
         self.timer.cancel()
-        self.follower.waiting = None
-        self.pending.complete(self.answer(found, size))
+        # A later fetch of the same session may wait by now, and must go on to.
+        if self.follower.waiting == self._look_again:
+            self.follower.waiting = None
+
+    def _let_go(self) -> None:
+        """The consumer is gone: nothing may keep looking on its behalf."""
+        self._stop_waiting()
+        if not self.in_session:
+            self.follower.close()
 
     def _read(self, followed: Followed, budget: int, *, first: bool) -> FetchResult:
         wanted = followed.wanted
         try:
             partition = self.node.find(followed.key, wanted.partition)
+        except ApiError as error:
+            followed.detach()
+            return FetchResult(wanted.partition, error.code)
+        if self.in_session:
             followed.attach(partition)
-            partition.check_leader_epoch(wanted.leader_epoch)
+        try:
+            if wanted.leader_epoch != partition.leader_epoch:
+                partition.check_leader_epoch(wanted.leader_epoch)
             records = partition.read(
                 wanted.fetch_offset,
                 min(wanted.max_bytes, budget),
@@ -163,11 +195,10 @@ class Fetch:
                 at_least_one=first,
             )
         except ApiError as error:
-            start = -1 if followed.partition is None else followed.partition.log.start_offset
-            high = -1 if followed.partition is None else followed.partition.high_watermark
-            if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
-                high = -1
-            return FetchResult(wanted.partition, error.code, high, -1, start)
+            if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
+                high, start = partition.high_watermark, partition.log.start_offset
+                return FetchResult(wanted.partition, error.code, high, -1, start)
+            return FetchResult(wanted.partition, error.code)
         return FetchResult(
             wanted.partition,
             0,

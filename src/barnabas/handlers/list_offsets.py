@@ -21,19 +21,23 @@ LATEST = -1
 EARLIEST = -2
 MAX_TIMESTAMP = -3
 EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+SPECIAL_FROM = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+"""The versions that know each special time; an older one gets UNSUPPORTED_VERSION."""
 READ_COMMITTED = 1
+LEADER_EPOCHS_FROM = 4
 
 
 def handle(node: Node, request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
     """Answer each partition by itself."""
-    del context
     committed_only = request.isolation_level == READ_COMMITTED
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
                 name=topic.name,
                 partitions=[
-                    _answer(node, topic.name, wanted, committed_only=committed_only)
+                    _answer(node, topic.name, wanted, context.version, committed_only)
                     for wanted in topic.partitions
                 ],
             )
@@ -43,9 +47,15 @@ def handle(node: Node, request: ListOffsetsRequest, context: RequestContext) -> 
 
 
 def _answer(
-    node: Node, topic: str, wanted: ListOffsetsPartition, *, committed_only: bool
+    node: Node,
+    topic: str,
+    wanted: ListOffsetsPartition,
+    version: int,
+    committed_only: bool,
 ) -> ListOffsetsPartitionResponse:
     try:
+        if version < SPECIAL_FROM.get(wanted.timestamp, 0):
+            raise ApiError(ErrorCode.UNSUPPORTED_VERSION)  # noqa: TRY301
         partition = node.find(topic, wanted.partition_index)
         partition.check_leader_epoch(wanted.current_leader_epoch)
         upper = partition.last_stable_offset if committed_only else partition.high_watermark
@@ -54,12 +64,14 @@ def _answer(
         code = error.code
     except CorruptBatchError:
         code = ErrorCode.CORRUPT_MESSAGE
+    except OSError:
+        code = ErrorCode.KAFKA_STORAGE_ERROR
     else:
         return ListOffsetsPartitionResponse(
             partition_index=wanted.partition_index,
             offset=offset,
             timestamp=timestamp,
-            leader_epoch=epoch,
+            leader_epoch=epoch if version >= LEADER_EPOCHS_FROM else -1,
         )
     return ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=code)
 

@@ -20,6 +20,8 @@ from barnabas.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 
+NAMELESS_FROM = 12
+"""Requests carry ids from version 10 on, but only from here on can an answer go without a name."""
 TOPIC_OPERATIONS = 3576
 CLUSTER_OPERATIONS = 8096
 """Everything is allowed, as bits, while there are no ACLs."""
@@ -29,38 +31,63 @@ def handle(
     node: Node, request: MetadataRequest, context: RequestContext
 ) -> MetadataResponse | Pending[MetadataResponse]:
     """Describe the brokers and the topics asked for; none asked for is all from version 1 on."""
-    missing = _to_create(node, request, context)
-    if not missing:
-        return _response(node, request, context, {})
     refused: dict[str, ErrorCode] = {}
-    last: Pending[bool] | None = None
-    for name in missing:
+    for name in _to_create(node, request, context):
         try:
-            last = node.auto_create(name, context.now_ms)
+            node.auto_create(name, context.now_ms)
         except ApiError as error:
             refused[name] = error.code
-    if last is None:
+    if all(node.is_open(topic) for topic in _asked(node, request, context)):
         return _response(node, request, context, refused)
-    return last.map(lambda _: _response(node, request, context, refused))
+    # A leader is named only once it serves: some clients give up where it does not know the topic.
+    opened = node.commit((), context.now_ms)
+    return opened.map(lambda _: _response(node, request, context, refused))
 
 
 def _to_create(node: Node, request: MetadataRequest, context: RequestContext) -> list[str]:
     allowed = request.allow_auto_topic_creation or context.version < 4
     if not (allowed and node.settings.broker.auto_create_topics):
         return []
-    names = [topic.name for topic in request.topics or () if topic.name]
+    names = [topic.name for topic in request.topics or () if topic.name and not _by_id(topic)]
     return [name for name in dict.fromkeys(names) if name not in node.image.topics]
+
+
+def _by_id(topic: MetadataRequestTopic) -> bool:
+    """Tell whether the id is meant: Java's Admin leaves the name empty then, not null."""
+    return topic.topic_id != NO_TOPIC_ID or topic.name is None
+
+
+def _asked(node: Node, request: MetadataRequest, context: RequestContext) -> list[TopicImage]:
+    """Return those of the topics asked for that exist."""
+    if _wants_all(request, context):
+        return list(node.image.topics.values())
+    found = [
+        node.image.topic_by_id(topic.topic_id) if _by_id(topic) else _by_name(node, topic)
+        for topic in request.topics or ()
+    ]
+    return [topic for topic in found if topic is not None]
+
+
+def _by_name(node: Node, topic: MetadataRequestTopic) -> TopicImage | None:
+    return None if topic.name is None else node.image.topics.get(topic.name)
+
+
+def _wants_all(request: MetadataRequest, context: RequestContext) -> bool:
+    return request.topics is None or (context.version == 0 and not request.topics)
 
 
 def _response(
     node: Node, request: MetadataRequest, context: RequestContext, refused: dict[str, ErrorCode]
 ) -> MetadataResponse:
-    wants_all = request.topics is None or (context.version == 0 and not request.topics)
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else None
-    if wants_all:
+    if _wants_all(request, context):
         topics = [_describe(topic, operations) for topic in node.image.topics.values()]
     else:
-        topics = [_find(node, topic, operations, refused) for topic in request.topics or ()]
+        nameless = context.version >= NAMELESS_FROM
+        topics = [
+            _find(node, topic, operations, refused, nameless=nameless)
+            for topic in request.topics or ()
+        ]
     host, port = node.advertised
     response = MetadataResponse(
         brokers=[
@@ -82,14 +109,16 @@ def _find(
     wanted: MetadataRequestTopic,
     operations: int | None,
     refused: dict[str, ErrorCode],
+    *,
+    nameless: bool,
 ) -> MetadataResponseTopic:
-    if wanted.name is None:
+    if _by_id(wanted) or wanted.name is None:
         found = node.image.topic_by_id(wanted.topic_id)
-        if found is None:
-            return MetadataResponseTopic(
-                error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id
-            )
-        return _describe(found, operations)
+        if found is not None and nameless:
+            return _describe(found, operations)
+        code = ErrorCode.UNKNOWN_TOPIC_ID if nameless else ErrorCode.INVALID_REQUEST
+        name = None if nameless else ""
+        return MetadataResponseTopic(error_code=code, name=name, topic_id=wanted.topic_id)
     topic = node.image.topics.get(wanted.name)
     if topic is not None:
         return _describe(topic, operations)

@@ -9,13 +9,16 @@ watermark. Transactional producers are refused until there are transactions.
 from barnabas.handlers.context import RequestContext
 from barnabas.model.errors import ApiError, ErrorCode, WireError
 from barnabas.node.node import Node
+from barnabas.node.partition import Partition
 from barnabas.node.pending import Pending
+from barnabas.node.timers import Timer, Timers
 from barnabas.protocol.produce import (
     PartitionResult,
     ProduceRequest,
     encode_response,
 )
 
+TopicKey = str | bytes
 ACKS_ALL = -1
 ZSTD = 4
 ZSTD_FROM_VERSION = 7
@@ -24,34 +27,61 @@ ZSTD_FROM_VERSION = 7
 class Answer:
     """Results as they come in; complete when nothing is awaited any more."""
 
-    __slots__ = ("awaited", "context", "pending", "results")
+    __slots__ = ("_awaited", "_pending", "_timer", "_unsafe", "context", "results")
 
     def __init__(self, context: RequestContext) -> None:
         self.context = context
-        self.results: list[tuple[str | bytes, list[PartitionResult]]] = []
-        self.awaited = 0
-        self.pending: Pending[bytes] = Pending()
+        self.results: list[tuple[TopicKey, list[PartitionResult]]] = []
+        self._awaited = 0
+        self._unsafe: list[tuple[TopicKey, Partition, int]] = []
+        self._pending: Pending[bytes] | None = None
+        self._timer: Timer | None = None
 
-    def arrived(self) -> None:
-        """One partition is safe."""
-        self.awaited -= 1
-        if self.awaited == 0:
-            self.pending.complete(self.encode())
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is awaited."""
+        return self._awaited == 0
+
+    def expect(self, key: TopicKey, partition: Partition, offset: int) -> None:
+        """Wait until everything below an offset of a partition is safe."""
+        self._awaited += 1
+        self._unsafe.append((key, partition, offset))
+        partition.when_safe(offset, self._arrived)
+
+    def wait(self, timers: Timers, timeout_ms: int) -> Pending[bytes]:
+        """Promise the answer for when everything is safe, or for when time is over."""
+        self._pending = Pending()
+        self._timer = timers.after(timeout_ms, self._time_out)
+        self._pending.on_abandoned = self._timer.cancel
+        return self._pending
 
     def encode(self) -> bytes:
         """Write what there is."""
         return encode_response(self.context.version, self.results, self.context.throttle_ms)
 
-    def time_out(self) -> None:
-        """Answer that it took too long: the records may or may not become safe."""
-        if self.pending.done:
-            return
-        late = [
-            (key, [r._replace(error_code=ErrorCode.REQUEST_TIMED_OUT, base_offset=-1) for r in rs])
-            for key, rs in self.results
+    def _arrived(self) -> None:
+        self._awaited -= 1
+        if self._awaited == 0 and self._pending is not None and self._timer is not None:
+            self._timer.cancel()
+            self._pending.complete_with(self.encode)
+
+    def _time_out(self) -> None:
+        """Answer that some took too long: their records may or may not become safe."""
+        assert self._pending is not None
+        late = {
+            (key, partition.name.partition)
+            for key, partition, offset in self._unsafe
+            if partition.high_watermark < offset
+        }
+        self.results = [
+            (key, [_late(r) if (key, r.partition) in late else r for r in results])
+            for key, results in self.results
         ]
-        self.results = late
-        self.pending.complete(self.encode())
+        self._pending.complete_with(self.encode)
+
+
+def _late(result: PartitionResult) -> PartitionResult:
+    return result._replace(error_code=ErrorCode.REQUEST_TIMED_OUT, base_offset=-1)
 
 
 def handle(
@@ -70,18 +100,18 @@ def handle(
             size += 0 if records is None else len(records)
             results.append(_append(node, answer, key, index, records, request.acks))
         answer.results.append((key, results))
-    context.throttle_ms = node.produce_quota.use(context.client_id, size, context.now_ms)
+    if node.produce_quota.limits:
+        context.throttle_ms = node.produce_quota.use(context.client_id, size, context.now_ms)
     if request.acks == 0:
         _check_unanswered(answer)
         return None
-    if answer.awaited == 0:
+    if answer.complete:
         return answer.encode()
-    node.timers.after(request.timeout_ms, answer.time_out)
-    return answer.pending
+    return answer.wait(node.timers, request.timeout_ms)
 
 
 def _append(
-    node: Node, answer: Answer, key: str | bytes, index: int, records: memoryview | None, acks: int
+    node: Node, answer: Answer, key: TopicKey, index: int, records: memoryview | None, acks: int
 ) -> PartitionResult:
     context = answer.context
     try:
@@ -94,8 +124,7 @@ def _append(
     except ApiError as error:
         return PartitionResult(index, error.code, message=error.message)
     if acks == ACKS_ALL and partition.high_watermark < appended.required_offset:
-        answer.awaited += 1
-        partition.when_safe(appended.required_offset, answer.arrived)
+        answer.expect(key, partition, appended.required_offset)
     return PartitionResult(
         index, 0, appended.base_offset, appended.append_time_ms, partition.log.start_offset
     )

@@ -61,6 +61,11 @@ class ErrorCode(IntEnum):
     UNKNOWN_TOPIC_ID = 100
     INCONSISTENT_TOPIC_ID = 103
     FETCH_SESSION_TOPIC_ID_ERROR = 106
+    MISMATCHED_ENDPOINT_TYPE = 114
+    UNSUPPORTED_ENDPOINT_TYPE = 115
+
+
+MESSAGE_LENGTH_MAX = 1000
 
 
 class BrokerError(Exception):
@@ -73,7 +78,8 @@ class ApiError(BrokerError):
     def __init__(self, code: ErrorCode, message: str = "") -> None:
         super().__init__(message or code.name)
         self.code = code
-        self.message = message or code.name
+        # It may quote what a client sent, and must fit into an answer.
+        self.message = (message or code.name)[:MESSAGE_LENGTH_MAX]
 
 
 class WireError(BrokerError):
@@ -86,6 +92,10 @@ class StorageError(BrokerError):
 
 class CorruptBatchError(StorageError):
     """A stored batch does not match its checksum or its own header."""
+
+
+class SyncFailedError(StorageError):
+    """A sync failed: what it should have made safe may be gone, so the process must stop."""
 
 
 class ConfigError(BrokerError):

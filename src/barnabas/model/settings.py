@@ -131,7 +131,7 @@ class StorageSettings:
     """How many fsyncs may run at the same time."""
 
     verify_on_start: bool = False
-    """Whether the checksums of all segments are checked at the start, not only the last one's."""
+    """Whether all stored checksums are checked right after the start, in the background."""
 
     scrub_interval_ms: int = 0
     """How often all stored checksums are checked while the broker runs; 0 is never."""

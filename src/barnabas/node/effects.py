@@ -37,6 +37,14 @@ class Clean:
 
 
 @dataclass(frozen=True, slots=True)
+class Verify:
+    """Check every checksum in sealed files off the loop, then report path and byte of damage."""
+
+    paths: tuple[str, ...]
+    done: Callable[[list[tuple[str, int]]], None]
+
+
+@dataclass(frozen=True, slots=True)
 class Notice:
     """Something an operator should read."""
 
@@ -45,4 +53,4 @@ class Notice:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-Effect = Flush | Remove | Clean | Notice
+Effect = Flush | Remove | Clean | Verify | Notice

@@ -65,6 +65,7 @@ class Follower:
         self.followed: dict[tuple[TopicKey, int], Followed] = {}
         self.suspects: dict[Followed, None] = {}
         self.waiting: Callable[[], None] | None = None
+        self.closed = False
 
     def follow(self, topics: Iterable[tuple[TopicKey, list[FetchPartition]]]) -> None:
         """Add partitions, or change from where they are wanted."""
@@ -89,6 +90,7 @@ class Follower:
 
     def close(self) -> None:
         """Hear of nothing more."""
+        self.closed = True
         for followed in self.followed.values():
             followed.detach()
         self.waiting = None

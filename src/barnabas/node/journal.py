@@ -65,15 +65,19 @@ class Journal:
         self._log = recovered.log
         count = self._replay_all()
         snapshot = list(self.image.snapshot())
-        if count > len(snapshot) + SNAPSHOT_AFTER:
+        if count > len(snapshot) + SNAPSHOT_AFTER and self._has_room():
             self._rewrite(snapshot)
         return recovered
+
+    def _has_room(self) -> bool:
+        """Whether a log beside this one fits on the disk; a full one must not stop the start."""
+        return self._disk.space(self._data_folder)[1] > 2 * self._log.size
 
     def propose(
         self, changes: Sequence[MetadataRecord], now_ms: int, action: Callable[[], None]
     ) -> None:
         """Commit records, then call the action; raise `OSError` where the disk takes none."""
-        _append(self._log, changes, now_ms)
+        _append(self._log, changes, now_ms)  # first: where the disk refuses, nothing happened
         for change in changes:
             self.image.replay(change)
         self._waiting.append((self._log.end_offset, action))

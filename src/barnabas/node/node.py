@@ -4,7 +4,7 @@ The node owns the metadata journal, the partitions, fetch sessions and timers. E
 done in the world goes into `outbox`; everything that happens in the world comes in as a call.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 
 from barnabas.controller import topics as topic_decisions
@@ -19,12 +19,13 @@ from barnabas.metadata.records import (
     TopicCreated,
 )
 from barnabas.metadata.topic_config import TopicConfig
-from barnabas.model.errors import ApiError, ErrorCode, StorageError
+from barnabas.model.errors import ApiError, ErrorCode, StorageError, SyncFailedError
 from barnabas.model.ids import NodeId, TopicId, TopicPartition
 from barnabas.model.ports import Disk
 from barnabas.model.settings import Settings
 from barnabas.node.effects import Effect, Notice, Remove
 from barnabas.node.fetch_sessions import FetchSessions
+from barnabas.node.group_commit import GroupCommit
 from barnabas.node.journal import Journal
 from barnabas.node.partition import Partition, log_settings
 from barnabas.node.pending import Pending
@@ -36,7 +37,8 @@ from barnabas.storage.recovery import open_log
 
 PRODUCER_ID_BLOCK = 1000
 TOPICS_FOLDER = "topics"
-DELETED = ".deleted"
+DELETED_FOLDER = "deleted"
+STRANGERS_FOLDER = "strangers"
 REOPEN_AFTER_MS = 1000
 
 
@@ -50,9 +52,13 @@ class Node:
         self.node_id: NodeId = settings.broker.node_id
         self.outbox: list[Effect] = []
         self.timers = Timers()
+        self.commits = GroupCommit(
+            self.timers, settings.performance.linger_ms, settings.performance.batch_bytes
+        )
         self.journal = Journal(disk, settings.broker.data_dir, self.outbox)
         self.partitions: dict[TopicPartition, Partition] = {}
         self.by_topic_id: dict[TopicId, dict[int, Partition]] = {}
+        self.by_topic_name: dict[str, dict[int, Partition]] = {}
         self.sessions = FetchSessions(settings.performance.fetch_session_slots, rng)
         self.produce_quota = Quota(settings.performance.producer_quota_bytes_per_second)
         self.fetch_quota = Quota(settings.performance.consumer_quota_bytes_per_second)
@@ -60,8 +66,13 @@ class Node:
         self.advertised = (settings.broker.host, settings.broker.port)
         self._static_defaults = topic_config.defaults_from(settings)
         self._producer_ids = iter(range(0))
+        self._configured: dict[TopicId, tuple[dict[str, str], dict[str, str]]] = {}
         # Topics whose creation is not synced yet: nothing may be stored in their name.
         self._uncommitted: set[str] = set()
+        # Topics of which a log could not be opened, for the disk refused.
+        self._unopened: set[TopicId] = set()
+        self._reopening = False
+        self.partitions_max = topic_decisions.PARTITIONS_MAX
 
     @property
     def image(self) -> Image:
@@ -91,16 +102,20 @@ class Node:
         self.journal.commit_now([*changes, BrokerStarted(node_id=self.node_id)], now_ms)
         recovery_points = self.checkpoints.recovery_points()
         for topic in self.image.topics.values():
-            self._open_topic(topic, clean=clean, recovery_points=recovery_points)
+            self._try_to_open(topic, clean=clean, recovery_points=recovery_points)
         self._remove_strangers()
 
     def stop(self) -> None:
-        """Close every log after the driver has synced them all, and leave the clean marker."""
+        """Close every log after the driver has synced them all, and leave the clean marker.
+
+        Raises `OSError` where the disk takes no more: all is safe, but the next start must check.
+        """
         for partition in self.partitions.values():
             partition.log.close()
         self.journal.close()
         self.checkpoints.write_recovery_points(self.recovery_points())
-        self.checkpoints.write_clean_marker()
+        if all(self.is_open(topic) for topic in self.image.topics.values()):
+            self.checkpoints.write_clean_marker()
 
     def recovery_points(self) -> dict[TopicPartition, int]:
         """Up to where each log is safe on disk, by the ids of topics: names are used again."""
@@ -111,7 +126,10 @@ class Node:
         }
 
     def commit(self, changes: Sequence[MetadataRecord], now_ms: int) -> Pending[bool]:
-        """Write metadata; what it changes takes effect before the answer."""
+        """Write metadata; what it changes takes effect before the answer.
+
+        Raises `ApiError` where the disk refuses; nothing has changed then.
+        """
         pending: Pending[bool] = Pending()
         created = [change.topic_id for change in changes if isinstance(change, TopicCreated)]
 
@@ -120,9 +138,19 @@ class Node:
             self._reconcile()
             pending.complete(result=True)
 
-        self.journal.propose(changes, now_ms, committed)
+        self._propose(changes, now_ms, committed)
         self._uncommitted.update(created)
         return pending
+
+    def _propose(
+        self, changes: Sequence[MetadataRecord], now_ms: int, action: Callable[[], None]
+    ) -> None:
+        try:
+            self.journal.propose(changes, now_ms, action)
+        except OSError as error:
+            raise ApiError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"the disk refused metadata: {error}"
+            ) from error
 
     def commit_now(self, changes: Sequence[MetadataRecord], now_ms: int) -> None:
         """Write metadata before anybody is served."""
@@ -132,36 +160,53 @@ class Node:
     def find(self, key: str | bytes, partition: int) -> Partition:
         """Return a partition by its topic's name or id, or raise what its absence means."""
         if isinstance(key, str):
-            found = self.partitions.get(TopicPartition(key, partition))
-            if found is None:
-                raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            return found
-        by_index = self.by_topic_id.get(TopicId(key))
-        if by_index is None:
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
-        if partition not in by_index:
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return by_index[partition]
+            by_index = self.by_topic_name.get(key)
+        else:
+            by_index = self.by_topic_id.get(TopicId(key))
+            if by_index is None:
+                raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID)
+        found = None if by_index is None else by_index.get(partition)
+        if found is None:
+            raise self._absent(key, partition)
+        return found
+
+    def _absent(self, key: str | bytes, partition: int) -> ApiError:
+        """Return the error for a partition that is not open: there is none, or none for now."""
+        topic = self.image.topics.get(key) if isinstance(key, str) else self.image.topic_by_id(key)
+        tried = topic is not None and topic.topic_id in self._unopened
+        if topic is not None and tried and 0 <= partition < len(topic.partitions):
+            return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "its log cannot be opened yet")
+        return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    def check_room(self, partitions: int) -> None:
+        """Refuse partitions for which there would not be enough open files."""
+        room = self.partitions_max - len(self.partitions)
+        if partitions > room:
+            raise ApiError(
+                ErrorCode.POLICY_VIOLATION,
+                f"{partitions} more partitions are wanted and this broker has room for {room}; "
+                "raise its limit of open files",
+            )
 
     def next_producer_id(self, now_ms: int) -> Pending[int]:
         """Give out an id that no producer ever had."""
         pending: Pending[int] = Pending()
         fresh = next(self._producer_ids, None)
-        if fresh is not None:
-            pending.complete(fresh)
-            return pending
-        first = self.image.next_producer_id
-        block = ProducerIdsReserved(next_producer_id=first + PRODUCER_ID_BLOCK)
-
-        def reserved(_: bool) -> None:
-            self._producer_ids = iter(range(first + 1, first + PRODUCER_ID_BLOCK))
-            pending.complete(first)
-
-        self.commit([block], now_ms).when_done(reserved)
+        changes: list[MetadataRecord] = []
+        left = self._producer_ids
+        if fresh is None:
+            fresh = self.image.next_producer_id
+            end = fresh + PRODUCER_ID_BLOCK
+            left = iter(range(fresh + 1, end))
+            changes.append(ProducerIdsReserved(next_producer_id=end))
+        # Even with nothing to write: the block of this id may not be on disk yet.
+        self._propose(changes, now_ms, lambda: pending.complete(fresh))
+        self._producer_ids = left
         return pending
 
     def auto_create(self, name: str, now_ms: int) -> Pending[bool]:
         """Make a topic that somebody asked for by name, with the broker's defaults."""
+        self.check_room(self.settings.broker.default_partitions)
         replicas = topic_decisions.place(
             self.settings.broker.default_partitions,
             min(self.settings.replication.default_replication_factor, len(self.nodes)),
@@ -171,6 +216,10 @@ class Node:
             self.image, name, replicas, {}, self.topic_defaults, self.rng
         )
         return self.commit([record], now_ms)
+
+    def is_open(self, topic: TopicImage) -> bool:
+        """Tell whether every partition of a topic can be served already."""
+        return len(self.by_topic_id.get(topic.topic_id, ())) == len(topic.partitions)
 
     def config_of(self, topic: TopicImage) -> TopicConfig:
         """Return what a topic is configured with now."""
@@ -182,34 +231,60 @@ class Node:
 
     def _reconcile(self) -> None:
         """Make partitions agree with the image: drop, open, configure."""
+        # Dropped first: a topic that is made again goes by the same name and folder.
         for topic_id in [t for t in self.by_topic_id if t not in self.image.names]:
             self._drop_topic(topic_id)
+        defaults = self.topic_defaults
         for topic in self.image.topics.values():
             if topic.topic_id.hex() in self._uncommitted:
                 continue
             opened = self.by_topic_id.get(topic.topic_id, {})
             if len(opened) < len(topic.partitions):
-                self._try_to_open(topic)
-            config = self.config_of(topic)
-            for partition in opened.values():
-                if partition.config != config:
-                    partition.configure(config)
+                self._try_to_open(topic, clean=False, recovery_points={})
+            self._configure(topic, defaults)
 
-    def _try_to_open(self, topic: TopicImage) -> None:
-        """Open what a topic got since the start; where the disk refuses, try again later."""
+    def _configure(self, topic: TopicImage, defaults: dict[str, str]) -> None:
+        """Pass a topic's configuration on where it changed; to work it out is dear."""
+        source = (topic.config, defaults)
+        if self._configured.get(topic.topic_id) == source:
+            return
+        self._configured[topic.topic_id] = (dict(topic.config), defaults)
+        config = topic_config.resolve(topic.config, defaults)
+        for partition in self.by_topic_id.get(topic.topic_id, {}).values():
+            if partition.config != config:
+                partition.configure(config)
+
+    def _try_to_open(
+        self, topic: TopicImage, *, clean: bool, recovery_points: dict[TopicPartition, int]
+    ) -> None:
+        """Open what is not open of a topic; where the disk refuses, try again later."""
         try:
-            self._open_topic(topic, clean=False, recovery_points={})
-        except OSError as error:
-            facts = {"topic": topic.name, "problem": str(error)}
-            self.outbox.append(Notice("error", "cannot open a topic's logs yet", facts))
-            self.timers.after(REOPEN_AFTER_MS, self._reconcile)
+            self._open_topic(topic, clean=clean, recovery_points=recovery_points)
+        except SyncFailedError:
+            raise
+        except (OSError, StorageError) as error:
+            if topic.topic_id not in self._unopened:
+                self._unopened.add(topic.topic_id)
+                facts = {"topic": topic.name, "problem": str(error)}
+                self.outbox.append(Notice("error", "cannot open a topic's logs yet", facts))
+            if not self._reopening:
+                self._reopening = True
+                self.timers.after(REOPEN_AFTER_MS, self._reopen)
+        else:
+            self._unopened.discard(topic.topic_id)
+
+    def _reopen(self) -> None:
+        self._reopening = False
+        self._reconcile()
 
     def _open_topic(
         self, topic: TopicImage, *, clean: bool, recovery_points: dict[TopicPartition, int]
     ) -> None:
         config = self.config_of(topic)
         opened = self.by_topic_id.setdefault(topic.topic_id, {})
-        owned = own_folder(self.disk, self.topic_folder(topic.name), topic.topic_id)
+        self.by_topic_name[topic.name] = opened
+        aside = f"{self.settings.broker.data_dir}/{STRANGERS_FOLDER}"
+        owned = own_folder(self.disk, self.topic_folder(topic.name), topic.topic_id, aside)
         if owned.problem:
             facts = {"topic": topic.name, "problem": owned.problem}
             self.outbox.append(Notice("warning", "a topic's folder was not as expected", facts))
@@ -228,29 +303,45 @@ class Node:
             owned.become_safe_with(recovered.log)
             self._report(str(name), recovered.truncated_bytes, recovered.problems)
             partition = Partition(
-                name, topic.topic_id, recovered.log, config, placed.leader_epoch, self.outbox
+                name,
+                topic.topic_id,
+                recovered.log,
+                config,
+                placed.leader_epoch,
+                self.outbox,
+                self.commits,
             )
             self.partitions[name] = opened[number] = partition
 
     def _drop_topic(self, topic_id: TopicId) -> None:
         dropped = self.by_topic_id.pop(topic_id)
+        self._configured.pop(topic_id, None)
+        self._unopened.discard(topic_id)
+        name = next(name for name, opened in self.by_topic_name.items() if opened is dropped)
+        del self.by_topic_name[name]
         for partition in dropped.values():
             del self.partitions[partition.name]
+        for partition in dropped.values():  # now that nobody finds them any more
             partition.retire()
-        name = next(iter(dropped.values())).name.topic
-        retired = f"{self.topic_folder(name)}.{topic_id.hex()}{DELETED}"
-        self.disk.rename(self.topic_folder(name), retired)
+        base = f"{self.settings.broker.data_dir}/{DELETED_FOLDER}"
+        retired = f"{base}/{topic_id.hex()}"
+        try:
+            self.disk.make_folder(base)
+            self.disk.rename(self.topic_folder(name), retired)
+        except OSError as error:
+            facts = {"topic": name, "problem": str(error)}
+            self.outbox.append(Notice("error", "a deleted topic's folder stays", facts))
+            return
         self.outbox.append(Remove((retired,), delay_ms=0))
 
     def _remove_strangers(self) -> None:
-        """Finish deletions that a crash cut short, and tell of folders that no topic owns."""
+        """Go on with deletions that a stop cut short; report folders that no topic owns."""
+        deleted = f"{self.settings.broker.data_dir}/{DELETED_FOLDER}"
+        for name in self.disk.list(deleted):
+            self.outbox.append(Remove((f"{deleted}/{name}",), delay_ms=0))
         base = f"{self.settings.broker.data_dir}/{TOPICS_FOLDER}"
         for name in self.disk.list(base):
-            if name in self.image.topics:
-                continue
-            if name.endswith(DELETED):
-                self.outbox.append(Remove((f"{base}/{name}",), delay_ms=0))
-            else:
+            if name not in self.image.topics:
                 facts = {"folder": f"{base}/{name}"}
                 self.outbox.append(Notice("warning", "a folder belongs to no topic", facts))
 

@@ -14,6 +14,7 @@ from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
 from barnabas.model.ids import TopicId, TopicPartition
 from barnabas.model.ports import FileSlice
 from barnabas.node.effects import Effect, Flush, Notice
+from barnabas.node.group_commit import GroupCommit
 from barnabas.node.validation import checked
 from barnabas.protocol.records import BatchHeader, parse_header, stamp_append_time
 from barnabas.storage.flush import FlushTask
@@ -39,8 +40,12 @@ class Partition:
     """The leader's side of one partition."""
 
     __slots__ = (
+        "_commits",
+        "_complained_of",
         "_flushing",
+        "_follows_disk",
         "_outbox",
+        "_stamps",
         "_storage_failed",
         "_waiting",
         "config",
@@ -48,6 +53,7 @@ class Partition:
         "leader_epoch",
         "log",
         "name",
+        "retired",
         "topic_id",
         "watchers",
     )
@@ -60,19 +66,23 @@ class Partition:
         config: TopicConfig,
         leader_epoch: int,
         outbox: list[Effect],
+        commits: GroupCommit,
     ) -> None:
         self.name = name
         self.topic_id = topic_id
         self.log = log
-        self.config = config
+        self._take_on(config)
         self.leader_epoch = leader_epoch
         self.high_watermark = log.end_offset
         log.epochs.assign(leader_epoch, log.end_offset)
         self.watchers: dict[Watcher, None] = {}
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
+        self.retired = False
         self._flushing = False
         self._storage_failed = False
+        self._complained_of: tuple[str, int] | None = None
         self._outbox = outbox
+        self._commits = commits
 
     @property
     def last_stable_offset(self) -> int:
@@ -81,10 +91,16 @@ class Partition:
 
     def configure(self, config: TopicConfig) -> None:
         """Take on another configuration from the next append on."""
-        self.config = config
+        self._take_on(config)
         self.log.settings = log_settings(config)
         self._maybe_flush()
         self._advance()
+
+    def _take_on(self, config: TopicConfig) -> None:
+        """Keep a configuration, with what every append asks of it looked up once."""
+        self.config = config
+        self._stamps = config.stamps_on_append
+        self._follows_disk = config.flush_on_ack
 
     def append(self, records: memoryview, now_ms: int) -> Appended:
         """Write a producer's batch; raise the `ApiError` with which it is refused."""
@@ -97,13 +113,13 @@ class Partition:
             if sent is not None:
                 return Appended(sent.first_offset, -1, sent.last_offset + 1)
         append_time_ms = -1
-        if self.config.stamps_on_append:
+        if self._stamps:
             stamp_append_time(records, now_ms)
             append_time_ms = now_ms
             header = header._replace(max_timestamp=now_ms)
         base_offset = self._write(records, header)
-        if self.config.flush_on_ack:
-            self._maybe_flush()
+        if self._follows_disk:
+            self._commits.appended(self, header.size)
         else:
             self._advance()
         return Appended(base_offset, append_time_ms, self.log.end_offset)
@@ -119,15 +135,17 @@ class Partition:
         self, offset: int, limit_bytes: int, *, committed_only: bool, at_least_one: bool
     ) -> FileSlice | None:
         """Return what a consumer may see from an offset on."""
+        if self.high_watermark <= offset <= self.log.end_offset:
+            return None  # caught up; or appended, but not yet for anybody to see
         upper = self.last_stable_offset if committed_only else self.high_watermark
-        if offset > self.high_watermark and offset <= self.log.end_offset:
-            return None  # appended, but not yet for anybody to see
         try:
             return self.log.read(offset, limit_bytes, upper, at_least_one=at_least_one)
         except CorruptBatchError as error:
-            facts = {"partition": str(self.name), "offset": offset, "problem": str(error)}
-            self._outbox.append(Notice("error", "stored records are damaged", facts))
+            self._complain("stored records are damaged", offset, error)
             raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+        except OSError as error:
+            self._complain("the disk refused a read", offset, error)
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
 
     def check_leader_epoch(self, epoch: int) -> None:
         """Refuse a client that knows an older or a newer leader than this one."""
@@ -145,9 +163,15 @@ class Partition:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk refused: {error}") from error
 
     def retire(self) -> None:
-        """Stop serving for good: the topic is deleted. Whoever waits is told on timeout."""
+        """Stop serving for good: the topic is deleted.
+
+        Consumers look again and find it gone; producers that wait are told on timeout.
+        """
+        for watcher in list(self.watchers):
+            watcher.on_progress()
         self.watchers.clear()
         self._waiting.clear()
+        self.retired = True
         self._flushing = True  # no more syncs: the files are going away
 
     def flush(self) -> None:
@@ -160,7 +184,7 @@ class Partition:
             self._outbox.append(Flush(task, lambda: self._flushed(task)))
 
     def _maybe_flush(self) -> None:
-        if self.config.flush_on_ack and self.log.flushed_offset < self.log.end_offset:
+        if self._follows_disk and self.log.flushed_offset < self.log.end_offset:
             self.flush()
 
     def _flushed(self, task: FlushTask) -> None:
@@ -184,10 +208,18 @@ class Partition:
             self._outbox.append(Notice("info", "the disk takes appends again", facts))
         return base_offset
 
+    def _complain(self, event: str, offset: int, error: Exception) -> None:
+        """Tell the operator of a bad place once, not for each consumer that tries it again."""
+        if (event, offset) == self._complained_of:
+            return
+        self._complained_of = (event, offset)
+        facts = {"partition": str(self.name), "offset": offset, "problem": str(error)}
+        self._outbox.append(Notice("error", event, facts))
+
     def _advance(self) -> None:
         """Move the high watermark, answer producers, wake consumers."""
         log = self.log
-        safe = log.flushed_offset if self.config.flush_on_ack else log.end_offset
+        safe = log.flushed_offset if self._follows_disk else log.end_offset
         if safe <= self.high_watermark:
             return
         self.high_watermark = safe

@@ -4,17 +4,26 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Pending(Generic[T]):
-    """Completed once, by whoever finds out; whoever asked is told at once or when it is."""
+    """Completed once, by whoever finds out; whoever asked is told at once or when it is.
 
-    __slots__ = ("_listener", "_result", "done")
+    Making the answer can fail, by a fault of ours: then whoever asked is told that instead, and
+    whoever else waits for the same event is not disturbed.
+    """
+
+    __slots__ = ("_error", "_listener", "_on_failure", "_result", "done", "on_abandoned")
 
     def __init__(self) -> None:
         self.done = False
         self._result: T | None = None
+        self._error: Exception | None = None
         self._listener: Callable[[T], None] | None = None
+        self._on_failure: Callable[[Exception], None] | None = None
+        self.on_abandoned: Callable[[], None] | None = None
+        """Called once where nobody wants the answer any more, so that nothing waits for it."""
 
     def complete(self, result: T) -> None:
         """Give the answer; a second one is ignored, as when a timeout has won."""
@@ -25,20 +34,50 @@ class Pending(Generic[T]):
         if self._listener is not None:
             self._listener(result)
 
-    def when_done(self, listener: Callable[[T], None]) -> None:
-        """Have a listener called with the answer."""
+    def fail(self, error: Exception) -> None:
+        """Say that there will be no answer."""
         if self.done:
+            return
+        self.done = True
+        self._error = error
+        if self._on_failure is not None:
+            self._on_failure(error)
+
+    def complete_with(self, make: Callable[[], T]) -> None:
+        """Give the answer that a function makes, or its failure."""
+        if self.done:
+            return
+        try:
+            result = make()
+        except Exception as error:  # noqa: BLE001 - told to the one whom it concerns
+            self.fail(error)
+        else:
+            self.complete(result)
+
+    def when_done(
+        self, listener: Callable[[T], None], on_failure: Callable[[Exception], None] | None = None
+    ) -> None:
+        """Have a listener called with the answer."""
+        assert self._listener is None
+        self._listener, self._on_failure = listener, on_failure
+        if self._error is not None:
+            if on_failure is not None:
+                on_failure(self._error)
+        elif self.done:
             assert self._result is not None
             listener(self._result)
-            return
-        assert self._listener is None
-        self._listener = listener
 
-    def map(self, function: "Callable[[T], R]") -> "Pending[R]":
+    def map(self, function: Callable[[T], R]) -> "Pending[R]":
         """Return a pending answer made from this one."""
         mapped: Pending[R] = Pending()
-        self.when_done(lambda result: mapped.complete(function(result)))
+        mapped.on_abandoned = self.abandon
+        self.when_done(lambda result: mapped.complete_with(lambda: function(result)), mapped.fail)
         return mapped
 
-
-R = TypeVar("R")
+    def abandon(self) -> None:
+        """Say that nobody wants the answer any more."""
+        if self.done:
+            return
+        self.done = True
+        if self.on_abandoned is not None:
+            self.on_abandoned()

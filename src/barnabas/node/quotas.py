@@ -12,12 +12,13 @@ class Quota:
     """Bytes a second for every client id of its own."""
 
     def __init__(self, bytes_per_second: int) -> None:
+        self.limits = bytes_per_second > 0
         self._rate = bytes_per_second
         self._buckets: dict[str, tuple[float, int]] = {}
 
     def use(self, client_id: str | None, size: int, now_ms: int) -> int:
         """Take bytes out of a client's bucket; return for how long it must pause."""
-        if self._rate <= 0 or size <= 0:
+        if not self.limits or size <= 0:
             return 0
         key = client_id or ""
         level, then_ms = self._buckets.get(key, (float(self._rate), now_ms))

@@ -1,25 +1,30 @@
 """Deadlines: one heap for everything that waits.
 
-Most waits end early, so a timer is cancelled by forgetting its action; the husk leaves the heap
-when its time comes.
+Most waits end early, so a timer is cancelled by forgetting its action. The husk leaves the heap
+when its time comes, or when half of the heap are husks.
 """
 
 import heapq
 from collections.abc import Callable
 
+HUSKS_MAX = 1000
+
 
 class Timer:
     """A moment and what to do then."""
 
-    __slots__ = ("action", "deadline_ms")
+    __slots__ = ("_timers", "action", "deadline_ms")
 
-    def __init__(self, deadline_ms: int, action: Callable[[], None]) -> None:
+    def __init__(self, timers: "Timers", deadline_ms: int, action: Callable[[], None]) -> None:
+        self._timers = timers
         self.deadline_ms = deadline_ms
         self.action: Callable[[], None] | None = action
 
     def cancel(self) -> None:
         """Do nothing when the moment comes."""
-        self.action = None
+        if self.action is not None:
+            self.action = None
+            self._timers.cancelled()
 
     def __lt__(self, other: "Timer") -> bool:
         return self.deadline_ms < other.deadline_ms
@@ -35,10 +40,19 @@ class Timers:
     def __init__(self) -> None:
         self.now_ms = 0
         self._heap: list[Timer] = []
+        self._husks = 0
+
+    def cancelled(self) -> None:
+        """Count a husk, and sweep them out when they are too many."""
+        self._husks += 1
+        if self._husks > HUSKS_MAX and self._husks * 2 > len(self._heap):
+            self._heap = [timer for timer in self._heap if timer.action is not None]
+            heapq.heapify(self._heap)
+            self._husks = 0
 
     def after(self, delay_ms: int, action: Callable[[], None]) -> Timer:
         """Call the action once the delay is over."""
-        timer = Timer(self.now_ms + max(1, delay_ms), action)
+        timer = Timer(self, self.now_ms + max(1, delay_ms), action)
         heapq.heappush(self._heap, timer)
         return timer
 
@@ -48,12 +62,15 @@ class Timers:
         heap = self._heap
         while heap and heap[0].action is None:
             heapq.heappop(heap)
+            self._husks -= 1
         return heap[0].deadline_ms if heap else None
 
     def fire(self) -> None:
         """Do everything that is due."""
-        heap = self._heap
-        while heap and heap[0].deadline_ms <= self.now_ms:
-            action = heapq.heappop(heap).action
-            if action is not None:
+        while self._heap and self._heap[0].deadline_ms <= self.now_ms:
+            timer = heapq.heappop(self._heap)
+            action, timer.action = timer.action, None
+            if action is None:
+                self._husks -= 1
+            else:
                 action()

@@ -11,6 +11,7 @@ from barnabas.protocol.records import (
     CODEC_MASK,
     CONTROL,
     CRC_FROM,
+    LENGTH_OVERHEAD,
     MAGIC,
     BatchHeader,
     checksum,
@@ -20,6 +21,8 @@ from barnabas.protocol.records import (
 
 PRODUCER_CODEC = "producer"
 UNCOMPRESSED = "uncompressed"
+LZ4_FAST_LEVEL = 9
+"""Kafka's default, for which it takes the fast compressor rather than the high one."""
 
 
 def checked(batch: memoryview, header: BatchHeader, config: TopicConfig, now_ms: int) -> memoryview:
@@ -33,7 +36,7 @@ def checked(batch: memoryview, header: BatchHeader, config: TopicConfig, now_ms:
     if config.compression_type != PRODUCER_CODEC:
         wanted = _codec(config.compression_type)
         if wanted != header.codec:
-            return _recompressed(batch, header, wanted)
+            return _recompressed(batch, header, wanted, config)
     return batch
 
 
@@ -44,15 +47,11 @@ def _check_shape(batch: memoryview, header: BatchHeader, config: TopicConfig) ->
             ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
             f"only record batches of version 2 are taken, not {header.magic}",
         )
-    if header.size != size:
+    if header.length + LENGTH_OVERHEAD != size:
         raise ApiError(
             ErrorCode.INVALID_RECORD, "a partition takes exactly one whole batch a request"
         )
-    if size > config.max_message_bytes:
-        raise ApiError(
-            ErrorCode.MESSAGE_TOO_LARGE,
-            f"a batch of {size} bytes is over max.message.bytes={config.max_message_bytes}",
-        )
+    _check_size(size, config)
     if checksum(batch) != header.crc:
         raise ApiError(
             ErrorCode.CORRUPT_MESSAGE, f"bytes {CRC_FROM} to {size} do not match their checksum"
@@ -68,6 +67,14 @@ def _check_shape(batch: memoryview, header: BatchHeader, config: TopicConfig) ->
         raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"codec {header.codec} is not known")
     if header.producer_id >= 0 and header.base_sequence < 0:
         raise ApiError(ErrorCode.INVALID_RECORD, "a batch with a producer id needs a sequence")
+
+
+def _check_size(size: int, config: TopicConfig) -> None:
+    if size > config.max_message_bytes:
+        raise ApiError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"a batch of {size} bytes is over max.message.bytes={config.max_message_bytes}",
+        )
 
 
 def _check_timestamp(header: BatchHeader, config: TopicConfig, now_ms: int) -> None:
@@ -90,11 +97,28 @@ def _check_keys(batch: memoryview, header: BatchHeader) -> None:
         raise ApiError(ErrorCode.INVALID_RECORD, "every record of a compacted topic needs a key")
 
 
-def _recompressed(batch: memoryview, header: BatchHeader, codec: Codec) -> memoryview:
+def _recompressed(
+    batch: memoryview, header: BatchHeader, codec: Codec, config: TopicConfig
+) -> memoryview:
     try:
-        return memoryview(recompress(batch, header, codec))
+        packed = memoryview(recompress(batch, header, codec, _level(codec, config)))
     except CorruptBatchError as error:
         raise ApiError(ErrorCode.INVALID_RECORD, str(error)) from error
+    _check_size(len(packed), config)
+    return packed
+
+
+def _level(codec: Codec, config: TopicConfig) -> int | None:
+    """Return how hard to compress; None is the codec's own default."""
+    match codec:
+        case Codec.GZIP:
+            return config.compression_gzip_level
+        case Codec.LZ4 if config.compression_lz4_level != LZ4_FAST_LEVEL:
+            return config.compression_lz4_level
+        case Codec.ZSTD:
+            return config.compression_zstd_level
+        case _:
+            return None
 
 
 def _codec(name: str) -> Codec:

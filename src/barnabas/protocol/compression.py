@@ -2,15 +2,14 @@
 
 The broker passes compressed batches through untouched. It opens them only where a topic
 asks for another codec, for compaction, for exact timestamp look-ups and for its tools; there
-a small batch must not unpack into all of memory, so every codec stops at `limit` bytes.
+a small batch must not unpack into all of memory, so every codec stops at `limit` bytes. Since most
+brokers never do any of it, the libraries are imported on the first use.
 """
 
 import struct
 import zlib
 from enum import IntEnum
-
-import cramjam
-import lz4.frame
+from typing import cast
 
 from barnabas.model.errors import CorruptBatchError
 from barnabas.model.ports import Buffer
@@ -42,8 +41,12 @@ def compress(codec: Codec, content: Buffer, level: int | None = None) -> bytes:
         case Codec.SNAPPY:
             return _xerial_compress(content)
         case Codec.LZ4:
+            import lz4.frame
+
             return bytes(lz4.frame.compress(content, compression_level=level or 0))
         case Codec.ZSTD:
+            import cramjam
+
             return bytes(cramjam.zstd.compress(content, level=3 if level is None else level))
 
 
@@ -58,20 +61,33 @@ def decompress(codec: Codec, content: Buffer, limit: int = OUTPUT_BYTES_MAX) -> 
             case Codec.SNAPPY:
                 unpacked = _snappy_decompress(bytes(content), limit)
             case Codec.LZ4:
-                unpacked = lz4.frame.LZ4FrameDecompressor().decompress(
-                    bytes(content), max_length=limit + 1
-                )
+                unpacked = _lz4_decompress(bytes(content), limit)
             case Codec.ZSTD:
                 unpacked = _zstd_decompress(content, limit)
-    except (zlib.error, RuntimeError, EOFError, ValueError, cramjam.DecompressionError) as error:
+    except (zlib.error, RuntimeError, EOFError, ValueError, _broken()) as error:
         raise CorruptBatchError(f"{codec.name.lower()} data cannot be unpacked: {error}") from error
     if len(unpacked) > limit:
         raise CorruptBatchError(f"{codec.name.lower()} data unpacks to more than {limit} bytes")
     return unpacked
 
 
+def _lz4_decompress(content: bytes, limit: int) -> bytes:
+    import lz4.frame
+
+    return bytes(lz4.frame.LZ4FrameDecompressor().decompress(content, max_length=limit + 1))
+
+
+def _broken() -> type[Exception]:
+    """Return what cramjam raises; looked up only where something was raised."""
+    import cramjam
+
+    return cast("type[Exception]", cramjam.DecompressionError)
+
+
 def _zstd_decompress(content: Buffer, limit: int) -> bytes:
     """Unpack into a buffer that grows up to the limit: cramjam has no ceiling of its own."""
+    import cramjam
+
     room = min(limit, max(64 * 1024, len(content) * 8))
     while True:
         target = bytearray(room)
@@ -102,6 +118,8 @@ def _snappy_decompress(content: bytes, limit: int) -> bytes:
 
 
 def _snappy_block(content: bytes, limit: int) -> bytes:
+    import cramjam
+
     size = cramjam.snappy.decompress_raw_len(content)
     if size > limit:
         raise ValueError(f"a snappy block of {size} bytes is over the limit")
@@ -110,6 +128,8 @@ def _snappy_block(content: bytes, limit: int) -> bytes:
 
 def _xerial_compress(content: Buffer) -> bytes:
     """Pack in the framing of Java's snappy library, which every Kafka client reads."""
+    import cramjam
+
     view = memoryview(content)
     parts = [XERIAL_MAGIC, struct.pack(">ii", 1, 1)]
     for start in range(0, len(view), XERIAL_BLOCK_BYTES):

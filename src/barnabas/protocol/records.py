@@ -14,11 +14,10 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from barnabas.model.errors import CorruptBatchError
 from barnabas.model.ports import Buffer
 from barnabas.protocol.compression import OUTPUT_BYTES_MAX, Codec, compress, decompress
+from barnabas.protocol.crc import crc32c
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_BYTES = HEADER.size
@@ -101,9 +100,13 @@ class Record(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
+# What `BatchHeader._make` does, without looking it up: this runs once a batch.
+_new_header = tuple.__new__
+
+
 def parse_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """Read a header; the buffer must hold all 61 bytes of it."""
-    return BatchHeader._make(HEADER.unpack_from(buffer, position))
+    return _new_header(BatchHeader, HEADER.unpack_from(buffer, position))
 
 
 def checksum(batch: Buffer) -> int:
@@ -284,10 +287,12 @@ def _write_bytes(content: bytearray, value: bytes | None) -> None:
     content += value
 
 
-def recompress(batch: Buffer, header: BatchHeader, codec: Codec) -> bytearray:
+def recompress(
+    batch: Buffer, header: BatchHeader, codec: Codec, level: int | None = None
+) -> bytearray:
     """Return the same batch under another codec; its records are not touched singly."""
     body = decompress(Codec(header.codec), memoryview(batch)[HEADER_BYTES:])
-    packed = bytearray(memoryview(batch)[:HEADER_BYTES]) + compress(codec, body)
+    packed = bytearray(memoryview(batch)[:HEADER_BYTES]) + compress(codec, body, level)
     _LENGTH_AT_8.pack_into(packed, 8, len(packed) - LENGTH_OVERHEAD)
     _ATTRIBUTES_AT_21.pack_into(packed, 21, (header.attributes & ~CODEC_MASK) | codec)
     _CRC_AT_17.pack_into(packed, 17, checksum(packed))

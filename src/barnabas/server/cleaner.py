@@ -1,22 +1,58 @@
-"""Compaction in a process of its own: a plan on standard input, the outcome on standard output."""
+"""Work per record in a process of its own: a job on standard input, its outcome on standard output.
+
+{"clean": plan}      compaction: groups of segments to swap in
+{"verify": paths}    scrubbing: path and byte of the first damage in each file that has any
+"""
 
 import contextlib
+import ctypes
 import json
 import os
+import signal
 import sys
 
+from barnabas.model.errors import CorruptBatchError
 from barnabas.server.disk import OsDisk
 from barnabas.storage.compaction import CleaningPlan, clean
+from barnabas.storage.walk import walk
 
 NICENESS = 10
+PR_SET_PDEATHSIG = 1
+
+
+def verify(path: str) -> int | None:
+    """Return where a file is first damaged; None where it is whole, or gone by now."""
+    end = 0
+    try:
+        file = OsDisk().open(path)
+        for position, header in walk(file, 0, file.size(), check=True):
+            end = position + header.size
+    except CorruptBatchError:
+        return end
+    except FileNotFoundError:
+        return None
+    return None
+
+
+def end_with_parent() -> None:
+    """Have the kernel end us with the broker: the next one may clean the same folder."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if sys.argv[1:] and os.getppid() != int(sys.argv[1]):
+        sys.exit("the broker is gone")
 
 
 def main() -> None:
-    """Carry out one plan, politely."""
+    """Carry out one job, politely, and not beyond the broker's life."""
     with contextlib.suppress(OSError):
         os.nice(NICENESS)
-    plan = CleaningPlan(**json.load(sys.stdin))
-    json.dump(clean(OsDisk(), plan), sys.stdout)
+    end_with_parent()
+    job = json.load(sys.stdin)
+    if "clean" in job:
+        json.dump(clean(OsDisk(), CleaningPlan(**job["clean"])), sys.stdout)
+    else:
+        checked = ((path, verify(path)) for path in job["verify"])
+        json.dump([found for found in checked if found[1] is not None], sys.stdout)
 
 
 if __name__ == "__main__":

@@ -6,14 +6,19 @@ An idle connection owns no buffer at all.
 
 Answers leave in the order of the requests (a slot is kept for one that is pending), gathered
 until the end of the event. Files are sent by sendfile where they are large enough to pay for it.
+
+A client that does not read its answers is not read from either: once enough of them wait, frames
+that have arrived already are set aside, and nothing is taken from the kernel.
 """
 
 import os
 import socket
 from collections import deque
+from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING
 
+from barnabas.handlers.context import RequestContext
 from barnabas.handlers.registry import PRODUCE, dispatch
 from barnabas.model.errors import WireError
 from barnabas.model.ports import Buffer, Chunk, FileSlice
@@ -24,6 +29,8 @@ if TYPE_CHECKING:
 
 _LENGTH = Struct(">i")
 _API_KEY = Struct(">h")
+HEAD_BYTES = 6
+"""The length and the API key: enough to know whether a frame is acceptable."""
 MSG_MORE = getattr(socket, "MSG_MORE", 0)
 FIRST_ALLOCATION_BYTES = 1024 * 1024
 OTHER_REQUEST_BYTES_MAX = 16 * 1024 * 1024
@@ -33,15 +40,17 @@ QUEUED_ANSWERS_MAX = 1000
 SENDFILE_BYTES_MAX = 1 << 30
 JOIN_BYTES_MAX = 64 * 1024
 SLOWEST_BYTES_PER_MS = 10
+CUT_SHORT = "the file is shorter than what was promised of it"
 
 
 class Slot:
     """The place of one answer in the queue."""
 
-    __slots__ = ("chunks",)
+    __slots__ = ("chunks", "pending")
 
-    def __init__(self) -> None:
+    def __init__(self, pending: Pending[list[Chunk]] | None = None) -> None:
         self.chunks: list[Chunk] | None = None
+        self.pending = pending
 
 
 class Connection:
@@ -49,13 +58,15 @@ class Connection:
 
     __slots__ = (
         "__weakref__",
+        "_backlog",
         "_filled",
         "_frame",
         "_frame_bytes",
         "_muted",
         "_out",
         "_out_bytes",
-        "_reading",
+        "_paused",
+        "_prefix_bytes",
         "_sent",
         "_server",
         "_slots",
@@ -79,35 +90,44 @@ class Connection:
         self._frame: bytearray | None = None
         self._frame_bytes = 0
         self._filled = 0
+        self._backlog = b""
         self._slots: deque[Slot] = deque()
         self._out: deque[Chunk] = deque()
         self._out_bytes = 0
+        self._prefix_bytes = 0
         self._sent = 0
         self._muted = 0
-        self._reading = True
+        self._paused = False
         self._writing = False
         self.last_progress_ms = now_ms
         self.stalled_since_ms: int | None = None
 
     def on_readable(self) -> None:
         """Take what the kernel has, and handle every whole frame in it."""
+        self._guarded(self._read_shared if self._frame is None else self._read_own)
+
+    def _guarded(self, read: Callable[[], None]) -> None:
+        """Handle requests such that whatever goes wrong ends this connection and nothing else."""
+        self.dirty = True  # so that answers gather until the end of this event
         try:
-            if self._frame is None:
-                self._read_shared()
-            else:
-                self._read_own()
+            read()
         except WireError as error:
             self._server.refuse(self, str(error))
-        except (ConnectionError, TimeoutError, OSError) as error:
+        except OSError as error:
             self._server.lost(self, error)
+        except Exception as error:  # noqa: BLE001 - one request's bug must not hang its client
+            self._server.failed(self, error)
+        if self._out:
+            self.flush()
+        else:
+            self.dirty = False
 
     def on_writable(self) -> None:
         """Go on where the kernel had no more room."""
         self.flush()
 
     def _read_shared(self) -> None:
-        server = self._server
-        shared = server.receive_buffer
+        shared = self._server.receive_buffer
         try:
             count = self._socket.recv_into(shared)
         except BlockingIOError:
@@ -115,35 +135,51 @@ class Connection:
         if count == 0:
             self.close()
             return
-        server.received(self)
-        position = 0
-        while count - position >= 4:
-            (size,) = _LENGTH.unpack_from(shared, position)
-            self._check_size(size)
+        self.last_progress_ms = self._server.node.timers.now_ms
+        self._take(shared, count)
+
+    def _take(self, received: memoryview, count: int) -> None:
+        """Handle whole frames, as long as answers can be sent; keep what is left."""
+        position, largest = 0, self._server.max_request_bytes
+        while count - position >= 4 and not self._paused:
+            (size,) = _LENGTH.unpack_from(received, position)
+            if not 8 <= size <= largest:
+                self._check_size(size)
             end = position + 4 + size
             if end > count:
                 break
-            self._handle(shared[position + 4 : end])
+            self._handle(received[position + 4 : end])
             if self.closed:
                 return
             position = end
-        if position < count:
-            self._keep(shared[position:count])
+        if position == count:
+            return
+        if self._paused:
+            self._backlog = bytes(received[position:count])
+        else:
+            self._keep(received[position:count])
 
     def _keep(self, rest: memoryview) -> None:
         """Move the beginning of a frame into a buffer of its own."""
-        if len(rest) < 4:
-            self._frame = bytearray(4)
-            self._frame_bytes = 4
+        if len(rest) < HEAD_BYTES:
+            self._frame = bytearray(HEAD_BYTES)
+            self._frame_bytes = HEAD_BYTES
         else:
-            (size,) = _LENGTH.unpack_from(rest)
-            self._frame_bytes = size + 4
-            self._check_kind(rest, size)
-            # A claim is not yet bytes: what is claimed is allocated as it arrives.
-            self._frame = self._server.buffers.take(min(size + 4, FIRST_ALLOCATION_BYTES))
+            self._frame = self._allocate(rest)
         self._frame[: len(rest)] = rest
         self._filled = len(rest)
         self.stalled_since_ms = self.last_progress_ms
+
+    def _allocate(self, head: memoryview | bytearray) -> bytearray:
+        """Return a buffer for the frame whose first bytes are here, if it is acceptable."""
+        (size,) = _LENGTH.unpack_from(head)
+        self._check_size(size)
+        (api_key,) = _API_KEY.unpack_from(head, 4)
+        if size > OTHER_REQUEST_BYTES_MAX and api_key != PRODUCE:
+            raise WireError(f"{size} bytes for API {api_key}, which carries no data")
+        self._frame_bytes = size + 4
+        # A claim is not yet bytes: what is claimed is allocated as it arrives.
+        return self._server.buffers.take(min(size + 4, FIRST_ALLOCATION_BYTES))
 
     def _read_own(self) -> None:
         """Fill up the frame that was begun, and not a byte more."""
@@ -162,26 +198,23 @@ class Connection:
             if count == 0:
                 self.close()
                 return
-            self._server.received(self)
+            self.last_progress_ms = self._server.node.timers.now_ms
             self._filled += count
-            if self._filled < self._frame_bytes:
-                continue
-            if self._frame_bytes == 4:
-                self._learn_size()
-                frame = self._frame
-                assert frame is not None
-                continue
-            self._finish_frame(frame)
-            return
+            if self._frame_bytes == HEAD_BYTES:
+                frame = self._learn_size(frame)
+            elif self._filled == self._frame_bytes:
+                self._finish_frame(frame)
+                return
 
-    def _learn_size(self) -> None:
-        assert self._frame is not None
-        (size,) = _LENGTH.unpack_from(self._frame)
-        self._check_size(size)
-        self._frame_bytes = size + 4
-        grown = self._server.buffers.take(min(size + 4, FIRST_ALLOCATION_BYTES))
-        grown[:4] = self._frame[:4]
-        self._frame = grown
+    def _learn_size(self, head: bytearray) -> bytearray:
+        """Refuse a wrong length as soon as it is there; go on to the frame once the head is."""
+        if self._filled >= 4:
+            self._check_size(_LENGTH.unpack_from(head)[0])
+        if self._filled < HEAD_BYTES:
+            return head
+        grown = self._frame = self._allocate(head)
+        grown[:HEAD_BYTES] = head
+        return grown
 
     def _finish_frame(self, frame: bytearray) -> None:
         size, self._frame, self._filled = self._frame_bytes, None, 0
@@ -197,46 +230,78 @@ class Connection:
         if not 8 <= size <= self._server.max_request_bytes:
             raise WireError(f"a frame of {size} bytes; 8 to {self._server.max_request_bytes} fit")
 
-    def _check_kind(self, rest: memoryview, size: int) -> None:
-        if len(rest) >= 6 and size > OTHER_REQUEST_BYTES_MAX:
-            (api_key,) = _API_KEY.unpack_from(rest, 4)
-            if api_key != PRODUCE:
-                raise WireError(f"{size} bytes for API {api_key}, which carries no data")
-
     def _handle(self, frame: memoryview) -> None:
         server = self._server
-        answer, context = dispatch(server.node, frame, self.host, server.wall_clock_ms())
+        now_ms = server.wall_clock_ms()
+        if self._prefix_bytes:
+            known = server.shapes.answer(frame, self._prefix_bytes, now_ms)
+            if isinstance(known, bytes) and not self._slots:
+                self._out.append(known)
+                self._out_bytes += len(known)
+                self._pace()
+                return
+            if known is not None:
+                self._promise(known if isinstance(known, Pending) else [known[4:]])
+                return
+        answer, context = dispatch(server.node, frame, self.host, now_ms, server.shapes)
+        self._prefix_bytes = context.prefix_bytes
         if answer is None:
-            pass
-        elif isinstance(answer, Pending):
-            slot = Slot()
+            self._pace(context)
+        else:
+            self._promise(answer, context)
+
+    def _promise(
+        self, answer: list[Chunk] | Pending[list[Chunk]], context: RequestContext | None = None
+    ) -> None:
+        """Queue an answer in its turn."""
+        if isinstance(answer, Pending):
+            slot = Slot(answer)
             self._slots.append(slot)
-            answer.when_done(lambda chunks: self._fill(slot, chunks))
-        elif self._slots:
+            answer.when_done(
+                lambda chunks: self._fill(slot, chunks, context),
+                lambda error: self._server.failed(self, error),
+            )
+            if not answer.done:
+                self._pace()
+            return
+        if self._slots:
             slot = Slot()
             slot.chunks = answer
             self._slots.append(slot)
         else:
             self._queue(answer)
-        if context.throttle_ms:
+        self._pace(context)
+
+    def _pace(self, context: RequestContext | None = None) -> None:
+        """Read no more for now where the client is over its quota or behind with our answers."""
+        if context is not None and context.throttle_ms:
             self._mute(context.throttle_ms)
         elif self._out_bytes > QUEUED_BYTES_MAX or len(self._slots) > QUEUED_ANSWERS_MAX:
-            self._set_reading(wanted=False)
+            self._pause()
 
-    def _fill(self, slot: Slot, chunks: list[Chunk]) -> None:
+    def _fill(self, slot: Slot, chunks: list[Chunk], context: RequestContext | None) -> None:
         slot.chunks = chunks
         slots = self._slots
         while slots and (ready := slots[0].chunks) is not None:
             slots.popleft()
             self._queue(ready)
+        self._pace(context)
 
     def _queue(self, chunks: list[Chunk]) -> None:
         if self.closed:
             return
-        size = sum(c.length if isinstance(c, FileSlice) else len(c) for c in chunks)
-        out = self._out
-        out.append(_LENGTH.pack(size))
-        out.extend(chunks)
+        size, files = 0, False
+        for chunk in chunks:
+            if isinstance(chunk, FileSlice):
+                size += chunk.length
+                files = True
+            else:
+                size += len(chunk)
+        if files:
+            self._out.append(_LENGTH.pack(size))
+            self._out.extend(chunks)
+        else:
+            self._out.append(b"".join((_LENGTH.pack(size), *chunks)))  # type: ignore[arg-type]
         self._out_bytes += size + 4
         if not self.dirty:
             self.dirty = True
@@ -250,35 +315,43 @@ class Connection:
         try:
             while self._out and self._send_some():
                 pass
-        except (ConnectionError, TimeoutError, OSError) as error:
+        except OSError as error:
             self._server.lost(self, error)
+            return
+        except Exception as error:  # noqa: BLE001 - as above; others are to be flushed, too
+            self._server.failed(self, error)
             return
         if not self._out:
             self._out_bytes = 0
-            self.stalled_since_ms = None if self._frame is None else self.stalled_since_ms
-            if not self._muted and not self._reading:
-                self._set_reading(wanted=True)
+            if self._frame is None:
+                self.stalled_since_ms = None
+            if self._paused:
+                self._resume()
         elif self.stalled_since_ms is None:
             self.stalled_since_ms = self._server.monotonic_ms()
-        self._set_writing(wanted=bool(self._out))
+        if self._writing is not bool(self._out):
+            self._set_writing(wanted=bool(self._out))
 
     def _send_some(self) -> bool:
-        """Send one thing; return whether to go on."""
-        head = self._out[0]
+        """Send one thing, or small ones together; return whether to go on."""
+        out = self._out
+        head = out[0]
         if isinstance(head, FileSlice) and head.length >= self._server.sendfile_bytes:
             return self._send_file(head)
-        joined, count, more = self._join()
+        if len(out) == 1 and not isinstance(head, FileSlice):
+            joined, count, more = head, 1, False
+        else:
+            joined, count, more = self._join()
         try:
             sent = self._socket.send(joined, MSG_MORE if more else 0)
         except BlockingIOError:
-            self._replace_front(count, joined)
-            return False
-        self._progress()
+            sent = 0
         if sent < len(joined):
             self._replace_front(count, memoryview(joined)[sent:])
+            self._moved(sent)
             return False
         for _ in range(count):
-            self._out.popleft()
+            out.popleft()
         return True
 
     def _join(self) -> tuple[Buffer, int, bool]:
@@ -289,7 +362,7 @@ class Connection:
             if isinstance(chunk, FileSlice):
                 if chunk.length >= self._server.sendfile_bytes:
                     return (parts[0] if len(parts) == 1 else b"".join(parts)), len(parts), True
-                parts.append(chunk.file.read(chunk.position, chunk.length))
+                parts.append(_read_all(chunk))
             else:
                 parts.append(chunk)
             size += len(parts[-1])
@@ -314,8 +387,8 @@ class Connection:
         except BlockingIOError:
             return False
         if sent == 0:
-            raise ConnectionError("the file is shorter than what was promised of it")
-        self._progress()
+            raise ConnectionError(CUT_SHORT)
+        self._moved(sent)
         self._sent += sent
         if self._sent < piece.length:
             return True
@@ -323,10 +396,11 @@ class Connection:
         self._out.popleft()
         return True
 
-    def _progress(self) -> None:
-        self.last_progress_ms = self._server.monotonic_ms()
-        if self._frame is None:
+    def _moved(self, sent: int) -> None:
+        """A reader that is slow but reads has not stalled."""
+        if sent and self._frame is None:
             self.stalled_since_ms = None
+            self.last_progress_ms = self._server.node.timers.now_ms
 
     def patience_ms(self, stall_ms: int) -> int:
         """How long a stall may last: a large frame may take its time, a small one not."""
@@ -335,19 +409,48 @@ class Connection:
     def _mute(self, duration_ms: int) -> None:
         """Read nothing for a while: the answer has told the client (KIP-219)."""
         self._muted += 1
-        self._set_reading(wanted=False)
+        self._pause()
         self._server.node.timers.after(duration_ms, self._unmute)
 
     def _unmute(self) -> None:
         self._muted -= 1
-        if not self._muted:
-            self._set_reading(wanted=True)
+        if self._frame is not None:
+            self.stalled_since_ms = self._server.monotonic_ms()  # it was us who did not read
+        self._resume()
 
-    def _set_reading(self, *, wanted: bool) -> None:
-        if self.closed or wanted == self._reading:
+    @property
+    def waits_for_us(self) -> bool:
+        """Whether it is the broker that does not read, so that nobody else is to blame."""
+        return self._muted > 0
+
+    def _has_room(self) -> bool:
+        """Whether the client may ask for more, given what it has not read yet."""
+        return self._out_bytes <= QUEUED_BYTES_MAX and len(self._slots) <= QUEUED_ANSWERS_MAX
+
+    def _pause(self) -> None:
+        if not self._paused and not self.closed:
+            self._paused = True
+            self._server.watch_reading(self, wanted=False)
+
+    def _resume(self) -> None:
+        if not self._paused or self.closed or self._muted or not self._has_room():
             return
-        self._reading = wanted
-        self._server.watch_reading(self, wanted=wanted)
+        if self._backlog:
+            # An event of its own: many small questions must not hold up everybody else.
+            self._server.soon(self._take_backlog)
+            return
+        self._paused = False
+        self._server.watch_reading(self, wanted=True)
+
+    def _take_backlog(self) -> None:
+        """Handle what was set aside, before anything newer is read."""
+        backlog = self._backlog
+        if self.closed or self._muted or not self._has_room() or not backlog:
+            return
+        self._backlog, self._paused = b"", False
+        self._guarded(lambda: self._take(memoryview(backlog), len(backlog)))
+        if not self._paused and not self.closed:
+            self._server.watch_reading(self, wanted=True)
 
     def _set_writing(self, *, wanted: bool) -> None:
         if self.closed or wanted == self._writing:
@@ -360,8 +463,19 @@ class Connection:
         if self.closed:
             return
         self.closed = True
-        self._server.forget(self, writing=self._writing, reading=self._reading)
+        self._server.forget(self, writing=self._writing, reading=not self._paused)
         self._socket.close()
         self._out.clear()
+        for slot in self._slots:
+            if slot.pending is not None:
+                slot.pending.abandon()
         self._slots.clear()
         self._frame = None
+        self._backlog = b""
+
+
+def _read_all(piece: FileSlice) -> bytes:
+    content = piece.file.read(piece.position, piece.length)
+    if len(content) != piece.length:
+        raise ConnectionError(CUT_SHORT)
+    return content

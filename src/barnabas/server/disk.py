@@ -25,6 +25,18 @@ else:
         os.fdatasync(descriptor)
 
 
+HAS_PWRITEV = hasattr(os, "pwritev")
+
+
+def write_at(descriptor: int, buffers: Sequence[Buffer], position: int) -> int:
+    """Write buffers at a position, in one call where the system has one for several."""
+    if len(buffers) == 1:
+        return os.pwrite(descriptor, buffers[0], position)
+    if HAS_PWRITEV:
+        return os.pwritev(descriptor, buffers, position)
+    return os.pwrite(descriptor, b"".join(buffers), position)
+
+
 class OsFile:
     """One file descriptor; closed when nobody refers to it any more, readers included."""
 
@@ -41,7 +53,7 @@ class OsFile:
         """Write everything at the end; on any failure cut back to where the end was."""
         end = self._end
         try:
-            written = os.pwritev(self.descriptor, buffers, end)
+            written = write_at(self.descriptor, buffers, end)
             wanted = sum(map(len, buffers))
             if written != wanted:
                 self._append_rest(b"".join(buffers), written)
@@ -110,6 +122,9 @@ class OsDisk:
                 view = view[os.write(descriptor, view) :]
             if sync:
                 sync_descriptor(descriptor)
+        except OSError:
+            Path(beside).unlink(missing_ok=True)  # a full disk needs no litter
+            raise
         finally:
             os.close(descriptor)
         Path(beside).replace(path)

@@ -12,10 +12,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
 
 from barnabas.logs import get
-from barnabas.node.effects import Clean, Effect, Flush, Notice, Remove
+from barnabas.node.effects import Clean, Effect, Flush, Notice, Remove, Verify
 from barnabas.node.node import Node
+from barnabas.server.sync_threads import SyncThreads
 from barnabas.storage.compaction import Cleaned, Group
 from barnabas.storage.flush import FlushTask, carry_out
 
@@ -34,9 +37,11 @@ class EffectDriver:
         self._loop = loop
         self._run_event = run_event
         threads = node.settings.storage.flush_threads
-        self._syncers = ThreadPoolExecutor(threads, thread_name_prefix="sync")
+        self._syncers = SyncThreads(
+            threads, loop, lambda flush: self.sync(flush.task), self._synced
+        )
         self._chores = ThreadPoolExecutor(2, thread_name_prefix="chore")
-        self._cleaner: subprocess.Popen[bytes] | None = None
+        self._children: set[subprocess.Popen[bytes]] = set()
         self._syncing = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -48,18 +53,28 @@ class EffectDriver:
                 case Flush():
                     self._syncing += 1
                     self._idle.clear()
-                    self._syncers.submit(self._sync, effect)
+                    self._syncers.submit(effect)
                 case Remove():
-                    delay_s = effect.delay_ms / 1000
-                    self._loop.call_later(delay_s, self._chores.submit, self._remove, effect)
+                    delay_s, chore = effect.delay_ms / 1000, partial(self._remove, effect)
+                    self._loop.call_later(delay_s, self.in_background, chore)
                 case Clean():
-                    self._chores.submit(self._clean, effect)
+                    self.in_background(partial(self._clean, effect))
+                case Verify():
+                    self.in_background(partial(self._verify, effect))
                 case Notice():
                     getattr(log, effect.level)(effect.event, **effect.facts)
 
     def in_background(self, chore: Callable[[], None]) -> None:
-        """Run something slow that nobody waits for."""
-        self._chores.submit(chore)
+        """Run something slow that nobody waits for; where it fails, say so."""
+
+        def run() -> None:
+            try:
+                chore()
+            except Exception:
+                log.exception("background work failed")
+
+        with contextlib.suppress(RuntimeError):  # we are stopping; a start picks it up again
+            self._chores.submit(run)
 
     async def synced(self, patience_s: float) -> None:
         """Wait until no sync is under way, but not for ever."""
@@ -68,9 +83,9 @@ class EffectDriver:
 
     def close(self) -> None:
         """Wait for syncs; abandon the rest, which a start picks up again."""
-        self._syncers.shutdown(wait=True)
-        if self._cleaner is not None:
-            self._cleaner.kill()
+        self._syncers.close()
+        for child in list(self._children):
+            child.kill()
         self._chores.shutdown(wait=True, cancel_futures=True)
 
     def sync(self, task: FlushTask) -> None:
@@ -80,13 +95,16 @@ class EffectDriver:
         except OSError as error:
             _stop_at_once(str(error))
 
-    def _sync(self, effect: Flush) -> None:
-        self.sync(effect.task)
-        self._report(self._synced, effect)
+    def _synced(self, flushes: list[Flush]) -> None:
+        self._run_event(self._finish, flushes)
 
-    def _synced(self, effect: Flush) -> None:
-        self._syncing -= 1
-        effect.done()
+    def _finish(self, flushes: list[Flush]) -> None:
+        self._syncing -= len(flushes)
+        for flush in flushes:
+            try:
+                flush.done()
+            except Exception:
+                log.exception("an event failed", callback="Flush.done")
         if not self._syncing:
             self._idle.set()
 
@@ -98,19 +116,40 @@ class EffectDriver:
 
     def _clean(self, effect: Clean) -> None:
         done: Cleaned | None = None
-        command = [sys.executable, "-m", "barnabas.server.cleaner"]
-        content = json.dumps(effect.plan.to_dict()).encode()
-        self._cleaner = subprocess.Popen(  # noqa: S603 - our own module
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        try:
+            output = self._run_apart({"clean": effect.plan.to_dict()})
+            if output is not None:
+                groups, *facts = json.loads(output)
+                done = Cleaned([Group(*group) for group in groups], *facts)
+        finally:  # whatever happens, else the node would wait for it for ever
+            self._report(effect.done, done)
+
+    def _verify(self, effect: Verify) -> None:
+        found: list[tuple[str, int]] = []
+        try:
+            output = self._run_apart({"verify": effect.paths})
+            if output is not None:
+                found = [(path, position) for path, position in json.loads(output)]
+        finally:
+            self._report(effect.done, found)
+
+    def _run_apart(self, job: dict[str, Any]) -> bytes | None:
+        """Do a job in a process of its own; None where it failed or was stopped."""
+        child = subprocess.Popen(  # noqa: S603 - our own module
+            [sys.executable, "-m", "barnabas.server.cleaner", str(os.getpid())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
-        output, problem = self._cleaner.communicate(content)
-        if self._cleaner.returncode == 0:
-            groups, *facts = json.loads(output)
-            done = Cleaned([Group(*group) for group in groups], *facts)
-        elif self._cleaner.returncode > 0:
+        self._children.add(child)
+        output, problem = child.communicate(json.dumps(job).encode())
+        self._children.discard(child)
+        if child.returncode == 0:
+            return output
+        if child.returncode > 0:
             text = problem.decode(errors="replace").strip().splitlines()
-            log.error("compaction failed", folder=effect.plan.folder, problem=text[-1:])
-        self._report(effect.done, done)
+            log.error("background work failed", job=next(iter(job)), problem=text[-1:])
+        return None
 
     def _report(self, callback: Callable[..., None], *arguments: object) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is gone: we are stopping

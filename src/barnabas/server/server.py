@@ -6,11 +6,13 @@ next timer. That is the whole life of the loop.
 """
 
 import asyncio
+import resource
 import socket
 import time
 from collections.abc import Callable
 from typing import cast
 
+from barnabas.handlers.produce_again import Shapes
 from barnabas.logs import get
 from barnabas.model.ports import File
 from barnabas.node.node import Node
@@ -23,6 +25,8 @@ RECEIVE_BYTES = 256 * 1024
 ACCEPTS_PER_EVENT = 64
 SWEEP_INTERVAL_MS = 1_000
 ACCEPT_PAUSE_S = 0.1
+DESCRIPTORS_KEPT = 256
+"""Open files that connections must leave to logs."""
 
 log = get("barnabas.server")
 
@@ -38,6 +42,7 @@ class Server:
         self.sendfile_bytes = performance.sendfile_threshold_bytes
         self.receive_buffer = memoryview(bytearray(RECEIVE_BYTES))
         self.buffers = BufferPool()
+        self.shapes = Shapes(node)
         self.connections: dict[Connection, None] = {}
         self.dirty: list[Connection] = []
         self.driver = EffectDriver(node, loop, self.run_event)
@@ -46,22 +51,32 @@ class Server:
         self._by_host: dict[str, int] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms: int | None = None
+        self._descriptor_max = 0
 
-    def listen(self, host: str, port: int) -> tuple[str, int]:
-        """Start to accept; return the address, with the port that was found for 0."""
+    def bind(self, host: str, port: int) -> tuple[str, int]:
+        """Take the address, and nobody yet; return it, with the port that was found for 0."""
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listener = socket.socket(family, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if self._settings.socket_receive_buffer_bytes:
             size = self._settings.socket_receive_buffer_bytes
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
-        listener.bind((host, port))
-        listener.listen(self._settings.backlog)
-        listener.setblocking(False)
+        try:
+            listener.bind((host, port))
+        except OSError:
+            listener.close()
+            raise
         self._listener = listener
-        self.loop.add_reader(listener.fileno(), self._accept)
-        self.node.timers.after(SWEEP_INTERVAL_MS, self._sweep)
         return listener.getsockname()[:2]  # type: ignore[no-any-return]
+
+    def listen(self) -> None:
+        """Start to accept."""
+        assert self._listener is not None
+        self._listener.listen(self._settings.backlog)
+        self._listener.setblocking(False)
+        self._descriptor_max = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - DESCRIPTORS_KEPT
+        self.loop.add_reader(self._listener.fileno(), self._accept)
+        self.node.timers.after(SWEEP_INTERVAL_MS, self._sweep)
 
     def stop_listening(self) -> None:
         """Take no more connections."""
@@ -96,8 +111,16 @@ class Server:
     def run_event(self, callback: Callable[..., None], *arguments: object) -> None:
         """Run a callback as an event: with the time set before, and everything done after."""
         self.node.timers.now_ms = self.monotonic_ms()
-        callback(*arguments)
+        try:
+            callback(*arguments)
+        except Exception:
+            # One event's failure is not the others': whatever it was, the loop goes on.
+            log.exception("an event failed", callback=getattr(callback, "__qualname__", "?"))
         self.after_event()
+
+    def soon(self, callback: Callable[[], None]) -> None:
+        """Run a callback as an event of its own, after those that wait already."""
+        self.loop.call_soon(self.run_event, callback)
 
     def after_event(self) -> None:
         """Send answers, carry out effects, arm the timer."""
@@ -112,10 +135,6 @@ class Server:
         next_ms = self.node.timers.next_ms
         if next_ms != self._timer_ms:
             self._arm(next_ms)
-
-    def received(self, connection: Connection) -> None:
-        """Note that a connection lives."""
-        connection.last_progress_ms = self.node.timers.now_ms
 
     def watch_reading(self, connection: Connection, *, wanted: bool) -> None:
         """Hear of bytes that arrive, or let them wait in the kernel."""
@@ -147,6 +166,12 @@ class Server:
     def refuse(self, connection: Connection, problem: str) -> None:
         """Close a connection that does not speak the protocol."""
         log.warning("closed a connection", client=connection.host, problem=problem)
+        connection.flush()  # what was asked before is answered
+        connection.close()
+
+    def failed(self, connection: Connection, error: Exception) -> None:
+        """Close a connection whose request brought out a mistake of ours."""
+        log.error("a request failed", client=connection.host, exc_info=error)
         connection.close()
 
     def lost(self, connection: Connection, error: OSError) -> None:
@@ -179,7 +204,11 @@ class Server:
             except OSError as error:
                 self._pause_accepting(error)
                 return
-            self._admit(accepted, str(address[0]))
+            try:
+                self._admit(accepted, str(address[0]))
+            except OSError as error:  # gone before it was greeted
+                accepted.close()
+                log.debug("lost a connection", client=str(address[0]), problem=str(error))
 
     def _pause_accepting(self, error: OSError) -> None:
         """Out of descriptors: those who wait keep waiting, everybody else is served."""
@@ -196,9 +225,15 @@ class Server:
     def _admit(self, accepted: socket.socket, host: str) -> None:
         settings = self._settings
         from_host = self._by_host.get(host, 0)
-        over = settings.max_connections_per_ip and from_host >= settings.max_connections_per_ip
-        if over or len(self.connections) >= settings.max_connections:
-            limit = "max_connections_per_ip" if over else "max_connections"
+        limit = None
+        if settings.max_connections_per_ip and from_host >= settings.max_connections_per_ip:
+            limit = "max_connections_per_ip"
+        elif len(self.connections) >= settings.max_connections:
+            limit = "max_connections"
+        elif accepted.fileno() >= self._descriptor_max:
+            # The lowest free number is given out, so logs could open hardly any more file.
+            limit = "the process's limit of open files"
+        if limit is not None:
             log.warning("refused a connection", client=host, limit=limit)
             accepted.close()
             return
@@ -214,13 +249,15 @@ class Server:
 
     def _sweep(self) -> None:
         """Close who has been silent too long, above all in the middle of something."""
+        self.node.timers.after(SWEEP_INTERVAL_MS, self._sweep)
         now_ms = self.node.timers.now_ms
         idle_ms, stall_ms = self._settings.connection_idle_ms, self._settings.request_stall_ms
         for connection in list(self.connections):
             since_ms = connection.stalled_since_ms
+            if connection.waits_for_us:
+                continue
             if since_ms is not None and now_ms - since_ms > connection.patience_ms(stall_ms):
                 self.refuse(connection, "it stalled within a request or an answer")
             elif now_ms - connection.last_progress_ms > idle_ms:
                 log.debug("closed an idle connection", client=connection.host)
                 connection.close()
-        self.node.timers.after(SWEEP_INTERVAL_MS, self._sweep)

@@ -9,11 +9,10 @@ A seal is a checksum on the last line: a number that lost a digit is worse than 
 
 from collections.abc import Mapping
 
-from crc32c import crc32c
-
 from barnabas.model.errors import StorageError
 from barnabas.model.ids import TopicPartition
 from barnabas.model.ports import Disk
+from barnabas.protocol.crc import crc32c
 
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 CLEAN_MARKER = ".clean-shutdown"

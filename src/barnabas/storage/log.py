@@ -13,9 +13,16 @@ elsewhere: `begin_flush` says what to sync, `finish_flush` takes note that it wa
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
-from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.errors import ApiError, ErrorCode, SyncFailedError
 from barnabas.model.ports import Disk, FileSlice
-from barnabas.protocol.records import BatchHeader, Record, build, parse_header, stamp
+from barnabas.protocol.records import (
+    LENGTH_OVERHEAD,
+    BatchHeader,
+    Record,
+    build,
+    parse_header,
+    stamp,
+)
 from barnabas.storage import times
 from barnabas.storage.checkpoints import write_number
 from barnabas.storage.epochs import LeaderEpochs
@@ -157,12 +164,11 @@ class Log:
         """Write what is known of epochs and producers as of the end; drop old snapshots."""
         if self.epochs.store():
             self.unsynced.add_paths((self.epochs.path,))
-        offsets = snapshot_offsets(self.disk, self.folder)
-        if self.producers.by_id or offsets:
-            path = snapshot_path(self.folder, self.end_offset)
-            self.disk.write_atomic(path, self.producers.encode(), sync=False)
-            self.unsynced.add_paths((path,))
-            offsets = sorted({*offsets, self.end_offset})
+        # Also where no producer is known: else a start would look for some in all headers.
+        path = snapshot_path(self.folder, self.end_offset)
+        self.disk.write_atomic(path, self.producers.encode(), sync=False)
+        self.unsynced.add_paths((path,))
+        offsets = sorted({*snapshot_offsets(self.disk, self.folder), self.end_offset})
         # One for each segment's start: a truncation below the newest needs an older one, and
         # compaction may have removed the batches that would otherwise tell.
         for offset in offsets[:-SNAPSHOTS_KEPT]:
@@ -187,9 +193,13 @@ class Log:
     def flush(self) -> None:
         """Sync everything here and now, while nobody is served."""
         task = self.begin_flush()
-        if task is not None:
+        if task is None:
+            return
+        try:
             carry_out(self.disk, task)
-            self.finish_flush(task)
+        except OSError as error:
+            raise SyncFailedError(f"a sync failed, so this process stops: {error}") from error
+        self.finish_flush(task)
 
     def offset_for_time(self, timestamp: int, upper_offset: int) -> tuple[Record, int] | None:
         """Return the first record at or after a time, with the epoch it was written in."""
@@ -333,7 +343,7 @@ class Log:
     def _must_roll(self, active: Segment, header: BatchHeader) -> bool:
         if not active.size:
             return False
-        if active.size + header.size > self.settings.segment_bytes:
+        if active.size + header.length + LENGTH_OVERHEAD > self.settings.segment_bytes:
             return True
         first_ms = active.first_append_ms
         if first_ms is not None and header.max_timestamp - first_ms > self.settings.segment_ms:

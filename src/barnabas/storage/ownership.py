@@ -14,7 +14,6 @@ from barnabas.storage.checkpoints import seal, unseal
 from barnabas.storage.log import Log
 
 OWNER_FILE = "topic-id"
-STRANGER = ".stranger"
 
 
 class Owned(NamedTuple):
@@ -29,14 +28,19 @@ class Owned(NamedTuple):
         log.unsynced.add_folders((self.path.rpartition("/")[0],))
 
 
-def own_folder(disk: Disk, folder: str, topic_id: TopicId) -> Owned:
-    """Make sure that a topic's folder exists and holds nothing of another topic."""
+def own_folder(disk: Disk, folder: str, topic_id: TopicId, strangers: str) -> Owned:
+    """Make sure that a topic's folder exists and holds nothing of another topic.
+
+    What it holds of another goes under `strangers`, by that topic's id: a topic's name may be
+    as long as a file's name can be.
+    """
     path = f"{folder}/{OWNER_FILE}"
     owner, problem = _owner(disk, path)
     if owner == topic_id.hex():
         return Owned(path, "")
     if owner:
-        aside = f"{folder}.{owner}{STRANGER}"
+        disk.make_folder(strangers)
+        aside = f"{strangers}/{owner}"
         disk.rename(folder, aside)
         problem = f"it held another topic's records, which are now in {aside}"
     disk.make_folder(folder)

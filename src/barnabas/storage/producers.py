@@ -12,10 +12,9 @@ import struct
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from crc32c import crc32c
-
 from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
 from barnabas.model.ports import Disk
+from barnabas.protocol.crc import crc32c
 from barnabas.protocol.records import BatchHeader
 from barnabas.storage.names import numbered
 from barnabas.storage.walk import walk

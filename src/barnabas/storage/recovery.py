@@ -177,7 +177,7 @@ class _Opening:
                     break
                 if header.base_offset < segment.next_offset:
                     break  # offsets never go backwards: this is an older file's content
-                segment.note(position, header)
+                segment.note(position, header, header.base_offset)
                 self.log.epochs.assign(header.leader_epoch, header.base_offset)
                 end = position + header.size
         except CorruptBatchError:

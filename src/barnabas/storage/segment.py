@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 
 from barnabas.model.errors import CorruptBatchError
 from barnabas.model.ports import Buffer, Disk, File
-from barnabas.protocol.records import BatchHeader
+from barnabas.protocol.records import LENGTH_OVERHEAD, BatchHeader
 from barnabas.storage.index import OffsetIndex, TimeIndex
 from barnabas.storage.names import INDEX_SUFFIXES, LOG_SUFFIX, segment_name
 from barnabas.storage.trust import Trust
@@ -83,19 +83,22 @@ class Segment:
         """Write one batch at the end; its offsets start at `base_offset`."""
         position = self.size
         self.file.append((batch,))
-        self.note(position, header._replace(base_offset=base_offset))
+        self.note(position, header, base_offset)
 
-    def note(self, position: int, header: BatchHeader) -> None:
-        """Take a batch that stands in the file into the indexes and the running totals."""
-        last_offset = header.base_offset + header.last_offset_delta
+    def note(self, position: int, header: BatchHeader, base_offset: int) -> None:
+        """Take a batch that stands in the file into the indexes and the running totals.
+
+        The offset comes apart from the header, which may be from before it was stamped.
+        """
+        last_offset = base_offset + header.last_offset_delta
         if header.max_timestamp > self.max_timestamp:
             self.max_timestamp = header.max_timestamp
             self.max_timestamp_offset = last_offset
         if self._since_index > self._interval:
-            self.offset_index.append(header.base_offset - self.base_offset, position)
+            self.offset_index.append(base_offset - self.base_offset, position)
             self._index_time()
             self._since_index = 0
-        size = header.size
+        size = header.length + LENGTH_OVERHEAD
         self._since_index += size
         self.size = position + size
         self.next_offset = last_offset + 1
@@ -103,7 +106,7 @@ class Segment:
             self.first_append_ms = header.max_timestamp
         lasts = self._recent_last
         if not lasts:
-            self._recent_from = header.base_offset
+            self._recent_from = base_offset
         lasts.append(last_offset)
         self._recent_positions.append(position)
         if len(lasts) > RECENT_MAX:
@@ -211,7 +214,7 @@ class Segment:
         self.reset()
         try:
             for position, header in walk(self.file, 0, end, check=False):
-                self.note(position, header)
+                self.note(position, header, header.base_offset)
         finally:
             self.size = end
 
@@ -251,7 +254,7 @@ class Segment:
             return
         last, end = self.offset_index.last(), self.size
         for position, header in walk(self.file, last[1] if last else 0, end, check=False):
-            self.note(position, header)
+            self.note(position, header, header.base_offset)
         if self.size:
             self.first_append_ms = header_at(self.file, 0, self.size).max_timestamp
 

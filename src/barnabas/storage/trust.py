@@ -41,7 +41,7 @@ class Trust:
     def ensure(self, segment: "Segment", start: int, end: int, offset: int) -> int:
         """Do what `Segment.ensure_trusted` says."""
         if self.version != GROWING and segment.file.version() != self.version:
-            self._forget(segment)
+            self.forget(segment)
         if start >= self._from:
             return end
         for block in range(start // BLOCK_BYTES, (end - 1) // BLOCK_BYTES + 1):
@@ -52,7 +52,8 @@ class Trust:
             self._blocks.add(block)
         return end
 
-    def _forget(self, segment: "Segment") -> None:
+    def forget(self, segment: "Segment") -> None:
+        """Have everything checked again before it is next served."""
         self._blocks.clear()
         self._from = segment.size
         self.version = segment.file.version()

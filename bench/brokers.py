@@ -1,0 +1,167 @@
+"""The two brokers, with one face: how each is prepared, started and given a flush policy.
+
+Kafka runs as its download does: the JVM flags of its start script, the values of its sample
+`server.properties`, logging at INFO to a file. Two things differ. Deleted logs go after one
+second instead of sixty, so that disk and page cache stay bounded between rows; and `java` is
+called without the shell script before it, which starts it sooner.
+"""
+
+import shutil
+import socket
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Protocol
+
+from bench.places import BARNABAS, JARS, KAFKA_LOGGING, KAFKA_VERSION, WORK, package_version
+from bench.process import output_of
+
+CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
+FORMAT_TIMEOUT_S = 60.0
+
+
+class Flush(Enum):
+    """When an acked record is on the disk itself, not only in the operating system's cache."""
+
+    INTERVAL = "interval"
+    """Some time after the ack: Kafka's default."""
+    ACK = "ack"
+    """Before the ack: Barnabas's default."""
+
+
+class Broker(Protocol):
+    """What the bench must know of a broker."""
+
+    @property
+    def name(self) -> str:
+        """The key in results and on the command line."""
+
+    @property
+    def title(self) -> str:
+        """The name that people know, with the version."""
+
+    def prepare(self, data: Path, port: int) -> None:
+        """Make a fresh data directory ready to start on."""
+
+    def command(self, data: Path, port: int) -> list[str | Path]:
+        """The process to start."""
+
+    def topic_config(self, flush: Flush) -> dict[str, str]:
+        """The topic settings that keep the promise of this flush policy."""
+
+
+@dataclass(frozen=True)
+class Barnabas:
+    """This project's broker, as `barnabas serve` starts it."""
+
+    name: str = "barnabas"
+
+    @property
+    def title(self) -> str:
+        """The name and version."""
+        return f"Barnabas {package_version()}"
+
+    def prepare(self, data: Path, port: int) -> None:
+        """It makes what it needs itself."""
+        del port
+        data.mkdir(parents=True)
+
+    def command(self, data: Path, port: int) -> list[str | Path]:
+        """`barnabas serve`."""
+        return [BARNABAS, "serve", "--listen", f"127.0.0.1:{port}", "--data", data, "--json"]
+
+    def topic_config(self, flush: Flush) -> dict[str, str]:
+        """The policy has a name of its own."""
+        return {"flush": flush.value}
+
+
+KAFKA_JVM = [
+    *("-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
+    *("-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"),
+    "-Djava.awt.headless=true",
+]
+
+KAFKA_PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=127.0.0.1:{controller_port}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs={logs}
+num.partitions=1
+num.recovery.threads.per.data.dir=2
+offsets.topic.replication.factor=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.retention.hours=168
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+log.segment.delete.delay.ms=1000
+log.initial.task.delay.ms=1000
+"""
+
+
+@dataclass(frozen=True)
+class Kafka:
+    """Apache Kafka: one KRaft node that is broker and controller."""
+
+    name: str = "kafka"
+
+    @property
+    def title(self) -> str:
+        """The name and version."""
+        return f"Apache Kafka {KAFKA_VERSION}"
+
+    def prepare(self, data: Path, port: int) -> None:
+        """Write its settings and format its storage."""
+        data.mkdir(parents=True)
+        properties = KAFKA_PROPERTIES.format(
+            port=port, controller_port=free_port(), logs=data / "logs"
+        )
+        (data / "server.properties").write_text(properties)
+        tool = java("kafka.tools.StorageTool")
+        settings = ["format", "--standalone", "-t", CLUSTER_ID, "-c", f"{data}/server.properties"]
+        output_of([*tool, *settings], FORMAT_TIMEOUT_S)
+
+    def command(self, data: Path, port: int) -> list[str | Path]:
+        """The JVM that its start script would start."""
+        del port
+        logging = f"-Dlog4j2.configurationFile={KAFKA_LOGGING}"
+        return [*java("kafka.Kafka", [*KAFKA_JVM, logging]), data / "server.properties"]
+
+    def topic_config(self, flush: Flush) -> dict[str, str]:
+        """Flushing each batch before its ack is a setting; the other policy is the default."""
+        return {"flush.messages": "1"} if flush is Flush.ACK else {}
+
+
+BROKERS: dict[str, Broker] = {broker.name: broker for broker in (Barnabas(), Kafka())}
+
+
+def java(main_class: str, flags: list[str] | None = None) -> list[str | Path]:
+    """A JVM with Kafka's jars."""
+    return ["java", *(flags or []), "-cp", f"{JARS}/*", main_class]
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def fresh_data(broker: Broker) -> Path:
+    """The broker's data directory, emptied."""
+    data = WORK / "data" / broker.name
+    shutil.rmtree(data, ignore_errors=True)
+    return data

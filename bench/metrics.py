@@ -1,0 +1,61 @@
+"""What is measured: each figure's unit, which way is better, and the goal against Kafka."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Better(Enum):
+    """Which way a figure should go."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One figure of a row."""
+
+    key: str
+    unit: str
+    title: str
+    short: str
+    """How a line on the screen says it."""
+    better: Better
+    goal: float | None = None
+    """The ratio Barnabas / Kafka to reach: at least it where higher is better, else at most it."""
+
+    def meets_goal(self, ratio: float) -> bool | None:
+        """None where there is no goal."""
+        if self.goal is None:
+            return None
+        return ratio >= self.goal if self.better is Better.HIGHER else ratio <= self.goal
+
+    @property
+    def goal_text(self) -> str:
+        """`>= 1.0x`, or nothing."""
+        if self.goal is None:
+            return ""
+        return f"{'≥' if self.better is Better.HIGHER else '≤'} {self.goal:.1f}x"
+
+
+MESSAGES = Metric("messages_per_s", "msg/s", "messages a second", "{} msg/s", Better.HIGHER, 1.0)
+BYTES = Metric("mb_per_s", "MB/s", "payload a second", "{} MB/s", Better.HIGHER, 1.0)
+REQUESTS = Metric("requests_per_s", "req/s", "requests a second", "{} req/s", Better.HIGHER, 1.0)
+P50 = Metric("p50_ms", "ms", "latency p50", "p50 {} ms", Better.LOWER)
+P99 = Metric("p99_ms", "ms", "latency p99", "p99 {} ms", Better.LOWER, 0.5)
+P999 = Metric("p999_ms", "ms", "latency p99.9", "p99.9 {} ms", Better.LOWER)
+CONNECT = Metric("connect_ms", "ms", "time to connect all", "connect {} ms", Better.LOWER)
+CPU = Metric("cpu_s_per_gb", "s/GB", "broker CPU-seconds a GB", "{} CPU-s/GB", Better.LOWER)
+MEMORY_IDLE = Metric("idle_mb", "MB", "resident, idle", "idle {} MB", Better.LOWER, 0.2)
+MEMORY_LOADED = Metric("loaded_mb", "MB", "resident, highest", "loaded {} MB", Better.LOWER, 0.2)
+START_FRESH = Metric("fresh_ms", "ms", "start to ready", "start {} ms", Better.LOWER, 0.2)
+START_AGAIN = Metric("again_ms", "ms", "ready again, with data", "restart {} ms", Better.LOWER, 0.2)
+
+LATENCIES = (P50, P99, P999)
+METRICS = {
+    metric.key: metric
+    for metric in (
+        *(MESSAGES, BYTES, REQUESTS, *LATENCIES, CONNECT, CPU),
+        *(MEMORY_IDLE, MEMORY_LOADED, START_FRESH, START_AGAIN),
+    )
+}

@@ -1,0 +1,168 @@
+"""CPU microseconds a request, without sockets: what the path through the broker itself costs.
+
+    python -m bench.micro
+
+Uses CPU time, so that a busy machine disturbs it little. The figures are for comparing a change
+with what was before it, not with anything else.
+"""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from random import Random
+
+from barnabas import config
+from barnabas.handlers.produce_again import Shapes
+from barnabas.handlers.registry import dispatch
+from barnabas.model.ports import Chunk
+from barnabas.node.effects import Flush
+from barnabas.node.node import Node
+from barnabas.node.pending import Pending
+from barnabas.protocol.apis import APIS
+from barnabas.protocol.codec import encoder
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from barnabas.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from barnabas.protocol.records import Record, build
+from barnabas.server.disk import OsDisk
+
+ROUNDS = 20_000
+NOW_MS = 1_700_000_000_000
+
+
+def frame(api_key: int, version: int, request: Message) -> bytearray:
+    """Write a request as it lies behind its length on the wire."""
+    head = bytearray()
+    for value, size in ((api_key, 2), (version, 2), (7, 4), (5, 2)):
+        head += value.to_bytes(size, "big")
+    head += b"bench"
+    if version >= APIS[api_key].flexible_from:
+        head.append(0)
+    return head + encoder(type(request), version)(request)
+
+
+class Bench:
+    """A node on a temporary folder."""
+
+    def __init__(self) -> None:
+        self.folder = tempfile.mkdtemp(prefix="barnabas-micro-")
+        settings = config.load(None, {}, {"broker.data_dir": self.folder})
+        self.node = Node(settings, OsDisk(), Random(1))
+        self.node.start(NOW_MS)
+
+    def close(self) -> None:
+        """Remove everything."""
+        shutil.rmtree(self.folder)
+
+    def ask(self, content: bytearray) -> list[Chunk] | None:
+        """Send one frame; carry out syncs in no time at all."""
+        answer, _ = dispatch(self.node, memoryview(content), "127.0.0.1", NOW_MS)
+        for effect in self.node.outbox:
+            if isinstance(effect, Flush):
+                effect.done()
+        self.node.outbox.clear()
+        if isinstance(answer, Pending):
+            got: list[list[Chunk]] = []
+            answer.when_done(got.append)
+            return got[0] if got else None
+        return answer
+
+    def create(self, name: str, partitions: int, flush_policy: str = "interval") -> bytes:
+        """Make a topic, by default with Kafka's promise; return its id."""
+        flush = CreatableTopicConfig(name="flush", value=flush_policy)
+        topic = CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=1, configs=[flush]
+        )
+        self.ask(frame(19, 5, CreateTopicsRequest(topics=[topic])))
+        return bytes(self.node.image.topics[name].topic_id)
+
+
+class Repeated:
+    """A request that is sent again and again, the short way."""
+
+    def __init__(self, bench: Bench, content: bytearray) -> None:
+        self.shapes = Shapes(bench.node)
+        self.view = memoryview(content)
+        _, context = dispatch(bench.node, self.view, "127.0.0.1", NOW_MS, self.shapes)
+        self.prefix_bytes = context.prefix_bytes
+
+    def ask(self) -> object:
+        """Send it once more."""
+        return self.shapes.answer(self.view, self.prefix_bytes, NOW_MS)
+
+
+def measure(title: str, action: Callable[[], object], rounds: int = ROUNDS) -> None:
+    """Print the CPU time of one action."""
+    for _ in range(rounds // 10):
+        action()
+    best = float("inf")
+    for _ in range(5):
+        before = time.process_time()
+        for _ in range(rounds // 5):
+            action()
+        best = min(best, (time.process_time() - before) / (rounds // 5))
+    print(f"{title:<44} {best * 1e6:8.2f} us")
+
+
+def produce(topic: str, topic_id: bytes, version: int, count: int, size: int) -> bytearray:
+    """Write a produce request with one batch."""
+    records = [Record(n, NOW_MS, None, b"x" * size) for n in range(count)]
+    batch = build(records)
+    data = [PartitionProduceData(index=0, records=bytes(batch))]
+    named = TopicProduceData(topic_id=topic_id) if version >= 13 else TopicProduceData(name=topic)
+    named.partition_data = data
+    return frame(0, version, ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[named]))
+
+
+def fetch(topic_id: bytes, offset: int, partitions: int, session: tuple[int, int]) -> bytearray:
+    """Write a fetch request, version 17, as Java's client does."""
+    wanted = [
+        FetchPartition(partition=p, fetch_offset=offset, partition_max_bytes=1 << 20)
+        for p in range(partitions)
+    ]
+    topics = [FetchTopic(topic_id=topic_id, partitions=wanted)] if wanted else []
+    request = FetchRequest(
+        max_wait_ms=0,
+        min_bytes=1,
+        max_bytes=50 << 20,
+        session_id=session[0],
+        session_epoch=session[1],
+        topics=topics,
+    )
+    return frame(1, 17, request)
+
+
+def main() -> None:
+    """Measure every path."""
+    bench = Bench()
+    try:
+        small = bench.create("small", 1)
+        many = bench.create("many", 100)
+        for version in (7, 9, 13):
+            one = produce("small", small, version, 1, 100)
+            measure(f"produce v{version}, 1 record of 100 B", lambda f=one: bench.ask(f))  # type: ignore[misc]
+            measure(f"produce v{version}, the same once more", Repeated(bench, one).ask)
+        safe = produce("safe", bench.create("safe", 1, "ack"), 13, 1, 100)
+        measure("produce v13, 1 record of 100 B, flush=ack", lambda: bench.ask(safe))
+        big = produce("small", small, 13, 150, 100)
+        measure("produce v13, 150 records of 100 B", lambda: bench.ask(big))
+        none = fetch(small, 0, 1, (0, -1))
+        measure("fetch v17, 1 partition, no session", lambda: bench.ask(none))
+        wide = fetch(many, 0, 100, (0, -1))
+        measure("fetch v17, 100 idle partitions, no session", lambda: bench.ask(wide), 2_000)
+    finally:
+        bench.close()
+
+
+if __name__ == "__main__":
+    main()

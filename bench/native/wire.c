@@ -1,0 +1,342 @@
+/* Load from bare sockets: many connections, each with one one-record Produce request in flight.
+ *
+ * A librdkafka client has several threads a connection, so a thousand of them would measure the
+ * client. Here one thread and epoll drive all connections, and each sends the same bytes again:
+ * what remains is the broker's cost of a request and of a connection.
+ *
+ *   wire --port P --topic T [--partitions P] [--connections C] [--size BYTES] [--seconds S]
+ *        [--warmup S] [--rate PER_SECOND]     rate 0: each connection as fast as it is answered
+ *
+ * Produce is version 7, the last form before flexible versions and topic ids; all are acks=all.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "sample.h"
+
+#define REPLY_MAX 1024
+#define UNKNOWN_TOPIC 3
+#define NOT_LEADER 6
+#define CONNECTING_MAX 32 /* below any listen backlog, so that no SYN is lost and sent again */
+#define CONNECT_LIMIT_NS (30 * SECOND_NS)
+#define STALL_NS (15 * SECOND_NS)
+
+static struct {
+    const char *topic;
+    int port, partitions, connections;
+    size_t size;
+    double seconds, warmup, rate;
+} options = {.partitions = 1, .connections = 16, .size = 100, .seconds = 3, .warmup = 0.5};
+
+enum state { CONNECTING, GREETING, IDLE, WAITING };
+
+struct connection {
+    int fd;
+    enum state state;
+    int64_t due_ns; /* when the request in flight, or else the next one, was to be sent */
+    uint8_t *request;
+    size_t request_size, reply_size;
+    uint8_t reply[REPLY_MAX];
+};
+
+static struct connection *connections;
+static int epoll_fd;
+static int64_t start_ns, measure_from_ns, stop_ns, interval_ns;
+static struct samples samples;
+
+/* --- bytes ----------------------------------------------------------------------------------- */
+
+struct writer {
+    uint8_t *at;
+};
+
+static void put(struct writer *writer, const void *bytes, size_t size) {
+    memcpy(writer->at, bytes, size);
+    writer->at += size;
+}
+
+static void put_int(struct writer *writer, int64_t value, int width) {
+    for (int shift = (width - 1) * 8; shift >= 0; shift -= 8) *writer->at++ = (uint8_t)(value >> shift);
+}
+
+static void put_string(struct writer *writer, const char *text) {
+    put_int(writer, (int64_t)strlen(text), 2);
+    put(writer, text, strlen(text));
+}
+
+static void put_varint(struct writer *writer, int64_t value) {
+    uint64_t zigzag = ((uint64_t)value << 1) ^ (uint64_t)(value >> 63);
+    for (; zigzag > 127; zigzag >>= 7) *writer->at++ = (uint8_t)(zigzag | 128);
+    *writer->at++ = (uint8_t)zigzag;
+}
+
+static int64_t get_int(const uint8_t *at, int width) {
+    int64_t value = 0;
+    for (int i = 0; i < width; i++) value = value << 8 | at[i];
+    return value;
+}
+
+static uint32_t crc32c(const uint8_t *bytes, size_t size) {
+    uint32_t crc = ~0u;
+    for (size_t i = 0; i < size; i++) {
+        crc ^= bytes[i];
+        for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? 0x82F63B78u : 0);
+    }
+    return ~crc;
+}
+
+static void put_header(struct writer *writer, int api_key, int version) {
+    put_int(writer, 0, 4); /* the frame's size, known later */
+    put_int(writer, api_key, 2);
+    put_int(writer, version, 2);
+    put_int(writer, 1, 4);
+    put_string(writer, "bench");
+}
+
+static void put_record(struct writer *writer, const char *value) {
+    uint8_t scratch[32];
+    struct writer fields = {scratch};
+    put(&fields, "\0\0\0", 3);  /* attributes, timestamp delta, offset delta */
+    put_varint(&fields, -1);    /* no key */
+    put_varint(&fields, (int64_t)options.size);
+    size_t head = (size_t)(fields.at - scratch);
+    put_varint(writer, (int64_t)(head + options.size + 1));
+    put(writer, scratch, head);
+    put(writer, value, options.size);
+    put_varint(writer, 0); /* no headers */
+}
+
+static void put_batch(struct writer *writer, const char *value) {
+    struct timespec wall;
+    clock_gettime(CLOCK_REALTIME, &wall);
+    int64_t now_ms = wall.tv_sec * 1000 + wall.tv_nsec / 1000000;
+    uint8_t *start = writer->at;
+    put_int(writer, 0, 8);  /* base offset */
+    put_int(writer, 0, 4);  /* batch length, known later */
+    put_int(writer, -1, 4); /* leader epoch */
+    put_int(writer, 2, 1);  /* magic */
+    put_int(writer, 0, 4);  /* crc, known later */
+    put_int(writer, 0, 2);  /* attributes */
+    put_int(writer, 0, 4);  /* last offset delta */
+    put_int(writer, now_ms, 8);
+    put_int(writer, now_ms, 8);
+    put_int(writer, -1, 8); /* producer id, epoch, sequence: not idempotent */
+    put_int(writer, -1, 2);
+    put_int(writer, -1, 4);
+    put_int(writer, 1, 4);
+    put_record(writer, value);
+    put_int(&(struct writer){start + 8}, writer->at - start - 12, 4);
+    put_int(&(struct writer){start + 17}, crc32c(start + 21, (size_t)(writer->at - start - 21)), 4);
+}
+
+static size_t finish_frame(uint8_t *start, struct writer *writer) {
+    put_int(&(struct writer){start}, writer->at - start - 4, 4);
+    return (size_t)(writer->at - start);
+}
+
+static void build_request(struct connection *connection, int partition) {
+    char *value = filler(options.size);
+    connection->request = malloc(options.size + strlen(options.topic) + 256);
+    if (!connection->request) fail("out of memory for a request");
+    struct writer writer = {connection->request};
+    put_header(&writer, 0, 7);
+    put_int(&writer, -1, 2);    /* no transactional id */
+    put_int(&writer, -1, 2);    /* acks=all */
+    put_int(&writer, 30000, 4); /* timeout */
+    put_int(&writer, 1, 4);
+    put_string(&writer, options.topic);
+    put_int(&writer, 1, 4);
+    put_int(&writer, partition, 4);
+    uint8_t *size_at = writer.at;
+    put_int(&writer, 0, 4);
+    put_batch(&writer, value);
+    put_int(&(struct writer){size_at}, writer.at - size_at - 4, 4);
+    connection->request_size = finish_frame(connection->request, &writer);
+    free(value);
+}
+
+/* --- one connection -------------------------------------------------------------------------- */
+
+static void send_whole(struct connection *connection, const uint8_t *bytes, size_t size) {
+    /* A few hundred bytes on a connection with nothing in flight always fit the socket's buffer. */
+    if (send(connection->fd, bytes, size, MSG_NOSIGNAL) != (ssize_t)size)
+        fail("send: %s", strerror(errno));
+    connection->reply_size = 0;
+}
+
+static void greet(struct connection *connection) {
+    uint8_t frame[64];
+    struct writer writer = {frame};
+    put_header(&writer, 18, 0);
+    send_whole(connection, frame, finish_frame(frame, &writer));
+    connection->state = GREETING;
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
+    epoll_ctl(epoll_fd, EPOLL_CTL_MOD, connection->fd, &event);
+}
+
+static void request(struct connection *connection) {
+    send_whole(connection, connection->request, connection->request_size);
+    connection->state = WAITING;
+}
+
+static int reply_is_whole(struct connection *connection) {
+    ssize_t got = recv(connection->fd, connection->reply + connection->reply_size,
+                       REPLY_MAX - connection->reply_size, 0);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
+    if (got <= 0) fail("the broker closed a connection: %s", got ? strerror(errno) : "end of file");
+    connection->reply_size += (size_t)got;
+    if (connection->reply_size < 4) return 0;
+    size_t size = (size_t)get_int(connection->reply, 4) + 4;
+    if (size > REPLY_MAX) fail("a reply of %zu bytes is larger than expected", size);
+    return connection->reply_size >= size;
+}
+
+static void check_produced(const struct connection *connection) {
+    /* size, correlation id, topic count, name, partition count, index, error */
+    int64_t error = (int16_t)get_int(connection->reply + 12 + 2 + strlen(options.topic) + 8, 2);
+    int is_new_topic = error == UNKNOWN_TOPIC || error == NOT_LEADER;
+    /* A topic just made may be announced before its leader is at work: any client tries again. */
+    if (is_new_topic && connection->due_ns < measure_from_ns) return;
+    if (error) fail("produce was answered with error code %ld", (long)error);
+}
+
+static void answered(struct connection *connection, int64_t now) {
+    check_produced(connection);
+    if (connection->due_ns >= measure_from_ns) samples_add(&samples, now - connection->due_ns);
+    connection->state = IDLE;
+    connection->due_ns = interval_ns ? connection->due_ns + interval_ns : now;
+    if (connection->due_ns <= now && now < stop_ns) request(connection);
+}
+
+/* --- the run --------------------------------------------------------------------------------- */
+
+static void start_connecting(struct connection *connection) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)options.port)};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int on = 1;
+    connection->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    if (connection->fd < 0) fail("socket: %s", strerror(errno));
+    setsockopt(connection->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    if (connect(connection->fd, (struct sockaddr *)&address, sizeof address) && errno != EINPROGRESS)
+        fail("connect: %s", strerror(errno));
+    struct epoll_event event = {.events = EPOLLOUT, .data.ptr = connection};
+    epoll_ctl(epoll_fd, EPOLL_CTL_ADD, connection->fd, &event);
+}
+
+static int wait_events(struct epoll_event *events, int room, int64_t until_ns) {
+    int64_t wait_ns = until_ns - now_ns();
+    if (wait_ns < 0) wait_ns = 0;
+    struct timespec wait = {.tv_sec = wait_ns / SECOND_NS, .tv_nsec = wait_ns % SECOND_NS};
+    int count = epoll_pwait2(epoll_fd, events, room, &wait, NULL);
+    if (count < 0 && errno != EINTR) fail("epoll: %s", strerror(errno));
+    return count < 0 ? 0 : count;
+}
+
+/* A connection counts once ApiVersions was answered on it, as for a real client. */
+static int is_ready(struct connection *connection, uint32_t events) {
+    if (events & (EPOLLERR | EPOLLHUP)) fail("a connection was refused");
+    if (connection->state == CONNECTING) {
+        greet(connection);
+        return 0;
+    }
+    if (!reply_is_whole(connection)) return 0;
+    connection->state = IDLE;
+    return 1;
+}
+
+static double connect_all(void) {
+    struct epoll_event events[CONNECTING_MAX];
+    int64_t start = now_ns();
+    int begun = 0, ready = 0;
+    while (ready < options.connections) {
+        while (begun < options.connections && begun - ready < CONNECTING_MAX)
+            start_connecting(&connections[begun++]);
+        int count = wait_events(events, CONNECTING_MAX, now_ns() + SECOND_NS / 10);
+        for (int i = 0; i < count; i++) ready += is_ready(events[i].data.ptr, events[i].events);
+        if (now_ns() - start > CONNECT_LIMIT_NS)
+            fail("%d of %d connections were ready after 30 s", ready, options.connections);
+    }
+    return (double)(now_ns() - start) / 1e6;
+}
+
+/* Connection i is due at the start + i * interval / C: requests are spread evenly over time. */
+static void schedule(void) {
+    start_ns = now_ns();
+    interval_ns = options.rate > 0 ? (int64_t)(options.connections * 1e9 / options.rate) : 0;
+    measure_from_ns = start_ns + (int64_t)(options.warmup * 1e9);
+    stop_ns = measure_from_ns + (int64_t)(options.seconds * 1e9);
+    for (int i = 0; i < options.connections; i++)
+        connections[i].due_ns = start_ns + interval_ns / options.connections * i;
+}
+
+/* Sends what is due and returns when the next is. A connection that is still waiting is passed
+ * over: it sends by itself once it is answered, and its latency counts from when it was due. */
+static int64_t send_due(int64_t *tick) {
+    for (;; ++*tick) {
+        struct connection *connection = &connections[*tick % options.connections];
+        int64_t at = start_ns + interval_ns / options.connections * (*tick % options.connections)
+                     + interval_ns * (*tick / options.connections);
+        if (at > now_ns()) return at;
+        if (connection->state == IDLE) request(connection);
+    }
+}
+
+static void drive(void) {
+    struct epoll_event events[256];
+    int64_t progress_ns = now_ns(), wake_ns = stop_ns;
+    int64_t tick = 0;
+    if (!interval_ns)
+        for (int i = 0; i < options.connections; i++) request(&connections[i]);
+    while (now_ns() < stop_ns) {
+        if (interval_ns) wake_ns = send_due(&tick);
+        int count = wait_events(events, 256, wake_ns < stop_ns ? wake_ns : stop_ns);
+        int64_t now = now_ns();
+        for (int i = 0; i < count; i++)
+            if (reply_is_whole(events[i].data.ptr)) answered(events[i].data.ptr, now_ns());
+        if (count) progress_ns = now;
+        else if (now - progress_ns > STALL_NS) fail("no request was answered for 15 s");
+    }
+}
+
+static void read_options(int count, char **words) {
+    static const struct option known[] = {
+        {"port", 1, 0, 'P'},    {"topic", 1, 0, 't'},  {"partitions", 1, 0, 'p'}, {"connections", 1, 0, 'c'},
+        {"size", 1, 0, 's'},    {"seconds", 1, 0, 'd'}, {"warmup", 1, 0, 'w'},     {"rate", 1, 0, 'r'},
+        {0, 0, 0, 0},
+    };
+    for (int flag; (flag = getopt_long(count, words, "", known, NULL)) != -1;) switch (flag) {
+        case 'P': options.port = atoi(optarg); break;
+        case 't': options.topic = optarg; break;
+        case 'p': options.partitions = atoi(optarg); break;
+        case 'c': options.connections = atoi(optarg); break;
+        case 's': options.size = (size_t)atoll(optarg); break;
+        case 'd': options.seconds = atof(optarg); break;
+        case 'w': options.warmup = atof(optarg); break;
+        case 'r': options.rate = atof(optarg); break;
+        default: fail("see the head of wire.c for the options");
+    }
+    if (!options.port || !options.topic) fail("--port and --topic are needed");
+    if (options.partitions < 1 || options.connections < 1) fail("counts start at 1");
+}
+
+int main(int count, char **words) {
+    read_options(count, words);
+    epoll_fd = epoll_create1(0);
+    connections = calloc((size_t)options.connections, sizeof *connections);
+    if (epoll_fd < 0 || !connections) fail("set-up: %s", strerror(errno));
+    for (int i = 0; i < options.connections; i++) build_request(&connections[i], i % options.partitions);
+    double connect_ms = connect_all();
+    schedule();
+    drive();
+    printf("{\"connect_ms\": %.3f, \"per_second\": %.1f, ", connect_ms,
+           (double)samples.count / options.seconds);
+    print_percentiles(&samples);
+    printf("}\n");
+    return 0;
+}

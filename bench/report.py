@@ -1,0 +1,161 @@
+"""RESULTS.md from results: no measuring here, so it can be made again from the JSON."""
+
+from collections.abc import Iterable, Iterator
+
+from bench.metrics import CPU, MEMORY_IDLE, MEMORY_LOADED, START_AGAIN, START_FRESH, Metric
+from bench.results import Results, Summary
+from bench.rows import ROWS
+
+BROKER_ROW = "broker"
+"""The key of samples about the broker itself: memory and start-up."""
+BROKER_METRICS = (MEMORY_IDLE, MEMORY_LOADED, START_FRESH, START_AGAIN)
+OURS, THEIRS = "barnabas", "kafka"
+
+INTRODUCTION = """\
+Written by `make bench`; do not edit. How the rows are measured: [README.md](README.md).
+
+Both brokers ran on the same machine with the same load, one after the other, in each round; which
+one went first alternated. A cell is the median of the rounds, with the lowest and the highest in
+parentheses. The ratio is Barnabas / Kafka, of the medians. Goals: throughput at least 1.0x, p99
+latency at most 0.5x, memory and start-up at most 0.2x. Clients and broker share the cores, so
+bulk rows show the client's cost as well; "CPU-seconds a GB" shows the broker's alone.
+
+"Flushed later" is Kafka's default beside Barnabas with `flush=interval`; every row has it unless
+it says "flushed before the ack": that is Barnabas's default (`flush=ack`) beside Kafka with
+`flush.messages=1`.
+"""
+
+HEADER = ("row", "figure", "Barnabas", "Kafka", "ratio", "goal", "met")
+
+
+def render(results: Results) -> str:
+    """The whole page."""
+    parts = ["# Benchmark results\n", INTRODUCTION, verdict(results), facts(results)]
+    sections = dict.fromkeys(row.section for row in ROWS)
+    parts += [section(results, title) for title in sections]
+    parts += [broker_section(results), cpu_section(results), failures(results)]
+    return "\n".join(part for part in parts if part)
+
+
+def facts(results: Results) -> str:
+    """Machine, commit, date, versions."""
+    return table(("what", "value"), results.facts.items())
+
+
+def verdict(results: Results) -> str:
+    """How many goals were met: the first thing that a reader wants."""
+    met = [outcome for outcome in outcomes(results) if outcome is not None]
+    if not met:
+        return ""
+    return f"**{sum(met)} of {len(met)} goals met.**\n"
+
+
+def outcomes(results: Results) -> Iterator[bool | None]:
+    """Whether each figure that has a goal met it; None where there is none to meet."""
+    pairs = [(row.key, metric) for row in ROWS for metric in row.metrics]
+    pairs += [(BROKER_ROW, metric) for metric in BROKER_METRICS]
+    for key, metric in pairs:
+        yield outcome_of(results, key, metric)
+
+
+def outcome_of(results: Results, key: str, metric: Metric) -> bool | None:
+    """A figure that our broker failed to give has not met its goal."""
+    ratio = ratio_of(results, key, metric)
+    if ratio is not None:
+        return metric.meets_goal(ratio)
+    ours_failed = results.errors(key, OURS) and not results.summary(key, OURS, metric)
+    return False if ours_failed and metric.goal is not None else None
+
+
+def section(results: Results, title: str) -> str:
+    """One table: the rows of a section that were tried."""
+    lines = [
+        line(results, row.key, row.title, metric)
+        for row in ROWS
+        if row.section == title and results.has(row.key)
+        for metric in row.metrics
+        if metric is not CPU
+    ]
+    return f"## {title}\n\n{table(HEADER, lines)}" if lines else ""
+
+
+def broker_section(results: Results) -> str:
+    """Memory and start-up."""
+    if not results.has(BROKER_ROW):
+        return ""
+    lines = [line(results, BROKER_ROW, "the broker", metric) for metric in BROKER_METRICS]
+    return f"## Memory and start-up\n\n{table(HEADER, lines)}"
+
+
+def cpu_section(results: Results) -> str:
+    """What a GB of payload costs the broker, for the bulk rows."""
+    lines = [
+        line(results, row.key, f"{row.section}: {row.title}", CPU)
+        for row in ROWS
+        if CPU in row.metrics and results.has(row.key)
+    ]
+    return f"## CPU-seconds a GB\n\n{table(HEADER, lines)}" if lines else ""
+
+
+def failures(results: Results) -> str:
+    """Each reason once, with the row and the broker."""
+    keys = dict.fromkeys(sample.row for sample in results.samples)
+    lines = [
+        f"- `{key}` on {results.titles[broker]}: {error}"
+        for key in keys
+        for broker in results.titles
+        for error in results.errors(key, broker)
+    ]
+    return "## Failed\n\n" + "\n".join(lines) + "\n" if lines else ""
+
+
+def line(results: Results, key: str, title: str, metric: Metric) -> tuple[str, ...]:
+    """One line of a table."""
+    ratio = ratio_of(results, key, metric)
+    return (
+        title,
+        f"{metric.title} ({metric.unit})",
+        cell(results, key, OURS, metric),
+        cell(results, key, THEIRS, metric),
+        "" if ratio is None else f"{ratio:.2f}x",
+        metric.goal_text,
+        {None: "", True: "yes", False: "**no**"}[outcome_of(results, key, metric)],
+    )
+
+
+def ratio_of(results: Results, key: str, metric: Metric) -> float | None:
+    """Barnabas / Kafka, where both were measured."""
+    ours, theirs = (results.summary(key, broker, metric) for broker in (OURS, THEIRS))
+    if ours is None or theirs is None or not theirs.median:
+        return None
+    return ours.median / theirs.median
+
+
+def cell(results: Results, key: str, broker: str, metric: Metric) -> str:
+    """Median and spread, or why there is none; a part that failed is marked."""
+    summary = results.summary(key, broker, metric)
+    failed = results.errors(key, broker)
+    if summary is None:
+        return "failed" if failed else ""
+    return spread(summary) + (" †" if failed else "")
+
+
+def spread(summary: Summary) -> str:
+    """`1,234 (1,200-1,300)`; the spread is left out where all rounds agree."""
+    if summary.low == summary.high:
+        return number(summary.median)
+    return f"{number(summary.median)} ({number(summary.low)}-{number(summary.high)})"
+
+
+def number(value: float) -> str:
+    """Three significant digits or all digits before the point, whichever is more."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def table(header: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
+    """A Markdown table."""
+    header = tuple(header)
+    rows = [header, ("---",) * len(header), *lines]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in rows) + "\n"

@@ -1,0 +1,66 @@
+"""A line on stderr that moves, for work that takes longer than a moment.
+
+Nothing is drawn, and rich is not even imported, until half a second has passed, and never
+where stderr is not a terminal.
+"""
+
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+    from rich.progress import TaskID
+
+PATIENCE_S = 0.5
+
+
+class Progress:
+    """Shows how far along a command is; `total` is in whatever `done` counts."""
+
+    def __init__(self, noun: str, *, total: int | None = None, enabled: bool = True) -> None:
+        self._noun = noun
+        self._total = total
+        self._enabled = enabled and sys.stderr.isatty()
+        self._started_s = time.monotonic()
+        self._display: RichProgress | None = None
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._display is not None:
+            self._display.stop()
+
+    def update(self, done: int, count: int, note: str = "") -> None:
+        """Show the present state; `count` is what the rate is of."""
+        if not self._enabled:
+            return
+        elapsed_s = time.monotonic() - self._started_s
+        if elapsed_s < PATIENCE_S:
+            return
+        if self._display is None:
+            self._start()
+        assert self._display is not None
+        assert self._task is not None
+        text = f"{count:,} {self._noun}  {count / elapsed_s:,.0f}/s  {note}"
+        self._display.update(self._task, completed=done, description=text)
+
+    def _start(self) -> None:
+        from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as RichProgress
+
+        from barnabas.cli.output import error_console
+
+        columns = [SpinnerColumn(), TextColumn("{task.description}")]
+        extra = [] if self._total is None else [BarColumn(), TimeRemainingColumn()]
+        self._display = RichProgress(*columns, *extra, console=error_console(), transient=True)
+        self._task = self._display.add_task("", total=self._total)
+        self._display.start()

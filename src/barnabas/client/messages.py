@@ -1,0 +1,116 @@
+"""The values that go into a producer and come out of a consumer: plain, frozen, bytes inside."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import Message as RawMessage
+
+Data = bytes | str | None
+"""A key or value: text is sent as UTF-8, None is Kafka's null (a tombstone, as a value)."""
+
+Header = tuple[str, bytes | None]
+Headers = Mapping[str, Data] | Sequence[tuple[str, Data]]
+"""Headers as a mapping, or as pairs where a name repeats or the order matters."""
+
+# librdkafka's own names for "not given"; they never reach the wire.
+ANY_PARTITION = -1
+NO_TIMESTAMP_TYPE = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One record as read from the log."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...] = ()
+    timestamp_ms: int | None = None
+    """When it was written, or appended where the topic says so; None if the log has no time."""
+
+    @property
+    def text(self) -> str:
+        """The value as UTF-8 text; an empty string where it is null."""
+        return (self.value or b"").decode()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One record to send, for `send_batch`."""
+
+    value: Data
+    key: Data = None
+    headers: Headers = ()
+    partition: int | None = None
+    """None lets the key choose, or the producer where there is no key."""
+    timestamp_ms: int | None = None
+    """None means now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendResult:
+    """Where a record came to lie."""
+
+    topic: str
+    partition: int
+    offset: int | None
+    """None with acks=0: nobody told us."""
+    timestamp_ms: int | None
+
+
+def to_bytes(data: Data) -> bytes | None:
+    """Encode text; leave bytes and null as they are."""
+    return data.encode() if isinstance(data, str) else data
+
+
+def to_header_list(headers: Headers) -> list[Header]:
+    """Return headers as the pairs that go on the wire, in order."""
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    return [(name, to_bytes(value)) for name, value in pairs]
+
+
+def produce_arguments(topic: str, record: Record) -> dict[str, Any]:
+    """Return the keyword arguments that confluent-kafka's `produce` takes for a record."""
+    arguments: dict[str, Any] = {
+        "topic": topic,
+        "value": to_bytes(record.value),
+        "key": to_bytes(record.key),
+        "partition": ANY_PARTITION if record.partition is None else record.partition,
+    }
+    if record.headers:
+        arguments["headers"] = to_header_list(record.headers)
+    if record.timestamp_ms is not None:
+        arguments["timestamp"] = record.timestamp_ms
+    return arguments
+
+
+def message_from(raw: RawMessage) -> Message:
+    """Copy confluent-kafka's message, whose fields are calls, into a value."""
+    return Message(
+        topic=raw.topic(),
+        partition=raw.partition(),
+        offset=raw.offset(),
+        key=raw.key(),
+        value=raw.value(),
+        headers=tuple(raw.headers() or ()),
+        timestamp_ms=_timestamp_ms(raw),
+    )
+
+
+def result_from(raw: RawMessage) -> SendResult:
+    """Read where a delivered message came to lie."""
+    offset = raw.offset()
+    return SendResult(
+        topic=raw.topic(),
+        partition=raw.partition(),
+        offset=offset if offset is not None and offset >= 0 else None,
+        timestamp_ms=_timestamp_ms(raw),
+    )
+
+
+def _timestamp_ms(raw: RawMessage) -> int | None:
+    kind, timestamp_ms = raw.timestamp()
+    return None if kind == NO_TIMESTAMP_TYPE else int(timestamp_ms)

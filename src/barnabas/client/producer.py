@@ -1,0 +1,148 @@
+"""A producer that blocks, hands out futures, or calls back: whichever the caller likes.
+
+    with Producer("127.0.0.1:9092") as producer:
+        result = producer.send("orders", "hello", key="customer-7")
+        print(result.partition, result.offset)
+
+`send` waits for the broker. `send_async` returns a future at once and is the way to
+throughput: librdkafka gathers records into batches behind it. Only when a hundred thousand
+records are waiting does `send_async` itself wait, for room.
+"""
+
+import weakref
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Self
+
+import confluent_kafka
+
+from barnabas.client.deliveries import settling
+from barnabas.client.errors import ClosedError, NotDeliveredError, from_exception
+from barnabas.client.messages import (
+    Data,
+    Headers,
+    Record,
+    SendResult,
+    produce_arguments,
+)
+from barnabas.client.pump import Pump
+from barnabas.client.settings import (
+    DEFAULT_BOOTSTRAP,
+    Setting,
+    Settings,
+    for_producer,
+    setting_error,
+)
+
+ROOM_WAIT_S = 0.1
+
+OnResult = Callable[[Future[SendResult]], None]
+
+
+class Producer:
+    """Sends records; safe to share between threads."""
+
+    def __init__(
+        self,
+        bootstrap: str = DEFAULT_BOOTSTRAP,
+        *,
+        acks: str = "all",
+        compression: str = "none",
+        linger_ms: float = 1,
+        settings: Settings | None = None,
+    ) -> None:
+        properties = for_producer(
+            bootstrap, acks=acks, compression=compression, linger_ms=linger_ms, settings=settings
+        )
+        self._kafka = open_producer(properties)
+        self._closed = False
+        pump = Pump(self._kafka)
+        # Runs on close, on collection and at exit: what was accepted is not forgotten quietly.
+        self._shut = weakref.finalize(self, pump.shut)
+
+    def send(
+        self,
+        topic: str,
+        value: Data,
+        *,
+        key: Data = None,
+        headers: Headers = (),
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> SendResult:
+        """Send one record and wait until the broker has it."""
+        record = Record(
+            value=value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
+        )
+        return self.send_async(topic, record).result()
+
+    def send_async(
+        self, topic: str, record: Record | Data, on_result: OnResult | None = None
+    ) -> Future[SendResult]:
+        """Queue one record; the future ends with where it lies, or with a `ClientError`.
+
+        `on_result` is called with the finished future, on the producer's own thread.
+        """
+        future: Future[SendResult] = Future()
+        if on_result is not None:
+            future.add_done_callback(on_result)
+        self._enqueue(topic, record if isinstance(record, Record) else Record(value=record), future)
+        return future
+
+    def send_batch(self, topic: str, records: Iterable[Record | Data]) -> list[SendResult]:
+        """Send many and wait for all; raises the first failure once every record is decided."""
+        futures = [self.send_async(topic, record) for record in records]
+        self._kafka.flush()
+        return [future.result() for future in futures]
+
+    def flush(self, timeout_s: float | None = None) -> None:
+        """Return once every queued record is decided, or raise when the time is over."""
+        self._require_open()
+        left = self._kafka.flush(-1 if timeout_s is None else timeout_s)
+        if left:
+            raise NotDeliveredError(f"{left} records were still undelivered after {timeout_s} s")
+
+    def close(self) -> None:
+        """Flush and stop; raises if records were left over after ten seconds."""
+        self._closed = True
+        left = self._shut()
+        if left:
+            raise NotDeliveredError(f"{left} records were still undelivered at close")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _enqueue(self, topic: str, record: Record, future: Future[SendResult]) -> None:
+        self._require_open()
+        arguments = produce_arguments(topic, record)
+        while True:
+            try:
+                self._kafka.produce(**arguments, on_delivery=settling(future))
+            except BufferError:
+                self._kafka.poll(ROOM_WAIT_S)
+            except confluent_kafka.KafkaException as exception:
+                future.set_exception(from_exception(exception))
+                return
+            else:
+                return
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ClosedError("this producer is closed; make another one")
+
+
+def open_producer(properties: dict[str, Setting]) -> confluent_kafka.Producer:
+    """Start confluent-kafka's producer, or say which setting it does not like."""
+    try:
+        return confluent_kafka.Producer(properties)
+    except (confluent_kafka.KafkaException, TypeError, ValueError) as exception:
+        raise setting_error(exception) from exception

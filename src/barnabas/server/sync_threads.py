@@ -1,0 +1,63 @@
+"""Threads that sync files: a queue in, a wake-up of the loop out.
+
+A pool of futures costs more than a fast disk takes for the sync itself; this is the least that
+does the work. Syncs that end close together are reported together.
+"""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable
+from queue import SimpleQueue
+
+from barnabas.node.effects import Flush
+
+
+class SyncThreads:
+    """A few threads, each syncing one log at a time."""
+
+    def __init__(
+        self,
+        count: int,
+        loop: asyncio.AbstractEventLoop,
+        sync: Callable[[Flush], None],
+        done: Callable[[list[Flush]], None],
+    ) -> None:
+        self._loop = loop
+        self._sync = sync
+        self._done = done
+        self._queue: SimpleQueue[Flush | None] = SimpleQueue()
+        self._finished: deque[Flush] = deque()
+        self._threads = [
+            threading.Thread(target=self._run, name=f"sync-{number}", daemon=True)
+            for number in range(count)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, flush: Flush) -> None:
+        """Have a log synced; `done` hears of it on the loop."""
+        self._queue.put(flush)
+
+    def close(self) -> None:
+        """Finish what was submitted."""
+        for _ in self._threads:
+            self._queue.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self) -> None:
+        while (flush := self._queue.get()) is not None:
+            self._sync(flush)
+            self._finished.append(flush)
+            try:
+                self._loop.call_soon_threadsafe(self._report)
+            except RuntimeError:
+                return  # the loop is gone: we are stopping
+
+    def _report(self) -> None:
+        finished = []
+        while self._finished:
+            finished.append(self._finished.popleft())
+        if finished:  # else an earlier wake-up took them along
+            self._done(finished)

@@ -1,0 +1,204 @@
+"""A broker in a process of its own, to be killed, paused and started again.
+
+    with BrokerSubprocess(folder) as broker:
+        broker.kill()
+        broker.start()      # the same folder, the same port
+
+Log lines of all its lives gather in one file beside nothing that the broker owns; `log_lines`
+reads them. Whatever happens, leaving the `with` block ends the process.
+"""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from barnabas.config.keys import BY_PATH
+from barnabas.testing.waiting import eventually
+
+SERVE = "import sys; from barnabas.cli.serve import main; sys.exit(main(sys.argv[1:]))"
+PATIENCE_S = 60.0
+
+
+class BrokerFailedError(AssertionError):
+    """The process ended, or said nothing, where a broker was expected."""
+
+
+class BrokerSubprocess:
+    """One broker, life after life, on one folder and one port."""
+
+    def __init__(
+        self,
+        data: str | Path,
+        *,
+        settings: Mapping[str, object] | None = None,
+        environment: Mapping[str, str] | None = None,
+        arguments: Sequence[str] = (),
+        host: str = "127.0.0.1",
+        port: int = 0,
+        descriptors: int | None = None,
+    ) -> None:
+        """Take a folder, settings by their dotted names, and what else the process is given."""
+        self.data = Path(data)
+        self.host = host
+        self.port = port
+        self.seconds_to_ready = 0.0
+        self._arguments = tuple(arguments)
+        self._descriptors = descriptors
+        self._environment = {**variables(settings or {}), **(environment or {})}
+        self._process: subprocess.Popen[bytes] | None = None
+        with tempfile.NamedTemporaryFile(prefix="barnabas-", suffix=".log", delete=False) as log:
+            self.log_file = Path(log.name)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens, for sockets."""
+        return self.host, self.port
+
+    @property
+    def bootstrap(self) -> str:
+        """Where it listens, for clients."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        """The present process, or the last one."""
+        assert self._process is not None, "this broker was never started"
+        return self._process
+
+    def start(self) -> "BrokerSubprocess":
+        """Start it and return once it says that it is ready."""
+        self.spawn()
+        self.wait_ready()
+        return self
+
+    def spawn(self) -> None:
+        """Start the process and return at once."""
+        assert self._process is None or self._process.poll() is not None, "it is running"
+        self._close_pipe()
+        listen = self.bootstrap
+        command = [sys.executable, "-c", SERVE, "--listen", listen, "--data", str(self.data)]
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("BARNABAS_")}
+        with self.log_file.open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603 - our own command
+                [*self._prefix(), *command, "--json", *self._arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env={**inherited, **self._environment},
+            )
+
+    def wait_ready(self, patience_s: float = PATIENCE_S) -> None:
+        """Wait for the line that says so; raise with the log where it does not come."""
+        stdout = self.process.stdout
+        assert stdout is not None
+        readable, _, _ = select.select([stdout], [], [], patience_s)
+        line = stdout.readline() if readable else b""
+        if not line:
+            state = f"exit code {self.process.wait(10)}" if readable else "silence"
+            raise BrokerFailedError(f"no broker: {state}\n{self.log_text()[-4000:]}")
+        said = json.loads(line)
+        self.port = int(said["listen"].rpartition(":")[2])
+        self.seconds_to_ready = float(said.get("seconds", 0))
+
+    def kill(self) -> None:
+        """End it with SIGKILL, as a crash would; the page cache survives."""
+        self.send(signal.SIGKILL)
+        self.process.wait(PATIENCE_S)
+
+    def terminate(self) -> int:
+        """Ask it to stop; return its exit code."""
+        self.send(signal.SIGTERM)
+        return self.wait()
+
+    def pause(self) -> None:
+        """Stop its time."""
+        self.send(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let its time go on."""
+        self.send(signal.SIGCONT)
+
+    def restart(self) -> "BrokerSubprocess":
+        """Kill it and start it again."""
+        self.kill()
+        return self.start()
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal."""
+        self.process.send_signal(number)
+
+    def wait(self, patience_s: float = PATIENCE_S) -> int:
+        """Wait for its end; return its exit code."""
+        return self.process.wait(patience_s)
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a process."""
+        return self._process is not None and self._process.poll() is None
+
+    def log_text(self) -> str:
+        """Return what it wrote in all its lives."""
+        return self.log_file.read_text(errors="replace")
+
+    def log_lines(self, event: str | None = None) -> list[dict[str, Any]]:
+        """Return its log lines, those of one event where one is given."""
+        lines = [json.loads(line) for line in self.log_text().splitlines() if line[:1] == "{"]
+        return [line for line in lines if event is None or line["event"] == event]
+
+    def wait_for_log(self, event: str, count: int = 1) -> list[dict[str, Any]]:
+        """Wait until it has written an event so many times."""
+        return eventually(lambda: found if len(found := self.log_lines(event)) >= count else [])
+
+    def memory_bytes(self) -> int:
+        """Return its resident memory."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
+        return int(line.split()[1]) * 1024
+
+    def close(self) -> None:
+        """End whatever runs, and forget the log."""
+        if self.running:
+            self.send(signal.SIGCONT)
+            self.kill()
+        self._close_pipe()
+        self.log_file.unlink(missing_ok=True)
+
+    def __enter__(self) -> "BrokerSubprocess":
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            sys.stderr.write(f"--- the broker's log\n{self.log_text()[-8000:]}\n")
+        self.close()
+
+    def _prefix(self) -> list[str]:
+        if self._descriptors is None:
+            return []
+        return ["/bin/sh", "-c", f'ulimit -n {self._descriptors} && exec "$@"', "sh"]
+
+    def _close_pipe(self) -> None:
+        if self._process is not None and self._process.stdout is not None:
+            self._process.stdout.close()
+
+
+def variables(settings: Mapping[str, object]) -> dict[str, str]:
+    """Return the environment variables that say what settings by dotted names say."""
+    found = {}
+    for path, value in settings.items():
+        section, _, name = path.partition(".")
+        found[BY_PATH[section, name].variable] = str(value)
+    return found

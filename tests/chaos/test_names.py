@@ -1,0 +1,241 @@
+"""Names that try to leave the data folder, through every API that takes one."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.handlers.registry import SERVED
+from barnabas.model.errors import ErrorCode
+from barnabas.protocol.apis import APIS, response_class
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages import (
+    alter_configs,
+    create_partitions,
+    create_topics,
+    delete_records,
+    delete_topics,
+    describe_configs,
+    describe_log_dirs,
+    describe_topic_partitions,
+    fetch,
+    incremental_alter_configs,
+    list_offsets,
+    metadata,
+    offset_for_leader_epoch,
+    produce,
+)
+from barnabas.testing.process import BrokerSubprocess
+from barnabas.testing.raw_client import RawClient
+
+pytestmark = pytest.mark.chaos
+
+NAMES = [
+    "",
+    ".",
+    "..",
+    "../escaped",
+    "../../escaped",
+    "/tmp/escaped",
+    "a/../../escaped",
+    "a/b",
+    "a\\b",
+    "a\0b",
+    "a\nb",
+    "a b",
+    "\N{LATIN SMALL LETTER U WITH DIAERESIS}",
+    "%2e%2e%2fescaped",
+    "x" * 250,
+    "x" * 30_000,
+]
+NAMELESS = {
+    "ApiVersions",
+    "SaslHandshake",
+    "SaslAuthenticate",
+    "InitProducerId",
+    "DescribeCluster",
+    "FindCoordinator",
+    "JoinGroup",
+    "SyncGroup",
+    "Heartbeat",
+    "LeaveGroup",
+    "DescribeGroups",
+    "ListGroups",
+    "DeleteGroups",
+    "EndTxn",
+    "AddOffsetsToTxn",
+    "DescribeTransactions",
+    "ListTransactions",
+    "ListConfigResources",
+}
+"""Served now or one day, without the name of a topic in the request."""
+TOPIC = 2
+Build = Callable[[str], Message]
+
+REQUESTS: dict[str, tuple[int, int, Build]] = {
+    "Metadata": (
+        3,
+        9,
+        lambda name: metadata.MetadataRequest(topics=[metadata.MetadataRequestTopic(name=name)]),
+    ),
+    "CreateTopics": (
+        19,
+        5,
+        lambda name: create_topics.CreateTopicsRequest(
+            topics=[
+                create_topics.CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+            ],
+            timeout_ms=1000,
+        ),
+    ),
+    "DeleteTopics": (
+        20,
+        5,
+        lambda name: delete_topics.DeleteTopicsRequest(topic_names=[name], timeout_ms=1000),
+    ),
+    "CreatePartitions": (
+        37,
+        3,
+        lambda name: create_partitions.CreatePartitionsRequest(
+            topics=[create_partitions.CreatePartitionsTopic(name=name, count=3)], timeout_ms=1000
+        ),
+    ),
+    "DeleteRecords": (
+        21,
+        2,
+        lambda name: delete_records.DeleteRecordsRequest(
+            topics=[
+                delete_records.DeleteRecordsTopic(
+                    name=name,
+                    partitions=[delete_records.DeleteRecordsPartition(offset=-1)],
+                )
+            ]
+        ),
+    ),
+    "Produce": (
+        0,
+        9,
+        lambda name: produce.ProduceRequest(
+            acks=-1,
+            timeout_ms=1000,
+            topic_data=[
+                produce.TopicProduceData(
+                    name=name, partition_data=[produce.PartitionProduceData(records=bytes(80))]
+                )
+            ],
+        ),
+    ),
+    "Fetch": (
+        1,
+        12,
+        lambda name: fetch.FetchRequest(
+            topics=[fetch.FetchTopic(topic=name, partitions=[fetch.FetchPartition()])]
+        ),
+    ),
+    "ListOffsets": (
+        2,
+        6,
+        lambda name: list_offsets.ListOffsetsRequest(
+            topics=[
+                list_offsets.ListOffsetsTopic(
+                    name=name, partitions=[list_offsets.ListOffsetsPartition(timestamp=-1)]
+                )
+            ]
+        ),
+    ),
+    "OffsetForLeaderEpoch": (
+        23,
+        4,
+        lambda name: offset_for_leader_epoch.OffsetForLeaderEpochRequest(
+            topics=[
+                offset_for_leader_epoch.OffsetForLeaderTopic(
+                    topic=name, partitions=[offset_for_leader_epoch.OffsetForLeaderPartition()]
+                )
+            ]
+        ),
+    ),
+    "DescribeConfigs": (
+        32,
+        4,
+        lambda name: describe_configs.DescribeConfigsRequest(
+            resources=[
+                describe_configs.DescribeConfigsResource(resource_type=TOPIC, resource_name=name)
+            ]
+        ),
+    ),
+    "AlterConfigs": (
+        33,
+        2,
+        lambda name: alter_configs.AlterConfigsRequest(
+            resources=[alter_configs.AlterConfigsResource(resource_type=TOPIC, resource_name=name)]
+        ),
+    ),
+    "IncrementalAlterConfigs": (
+        44,
+        1,
+        lambda name: incremental_alter_configs.IncrementalAlterConfigsRequest(
+            resources=[
+                incremental_alter_configs.AlterConfigsResource(
+                    resource_type=TOPIC, resource_name=name
+                )
+            ]
+        ),
+    ),
+    "DescribeTopicPartitions": (
+        75,
+        0,
+        lambda name: describe_topic_partitions.DescribeTopicPartitionsRequest(
+            topics=[describe_topic_partitions.TopicRequest(name=name)]
+        ),
+    ),
+    "DescribeLogDirs": (
+        35,
+        4,
+        lambda name: describe_log_dirs.DescribeLogDirsRequest(
+            topics=[describe_log_dirs.DescribableLogDirTopic(topic=name, partitions=[0])]
+        ),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerSubprocess]:
+    data: Path = tmp_path_factory.mktemp("names") / "inner" / "data"
+    with BrokerSubprocess(data) as broker:
+        yield broker
+
+
+def files(broker: BrokerSubprocess) -> set[Path]:
+    return {path for path in broker.data.parents[1].rglob("*") if "cluster" not in str(path)}
+
+
+def error_codes(answer: Any) -> set[int]:
+    """Return every error code that a message and its parts hold."""
+    found = set()
+    for name in getattr(answer, "__slots__", ()):
+        value = getattr(answer, name)
+        if name == "error_code":
+            found.add(value)
+        for part in value if isinstance(value, list) else ():
+            found |= error_codes(part)
+    return found
+
+
+@pytest.mark.parametrize("api", REQUESTS)
+def test_no_name_leaves_the_folder(broker: BrokerSubprocess, api: str) -> None:
+    key, version, build = REQUESTS[api]
+    before = files(broker)
+    with RawClient(broker.address) as client:
+        for name in NAMES:
+            answer = client.ask(build(name), version, response_class(key))
+            if api != "DescribeLogDirs":  # which leaves out what it does not know
+                assert error_codes(answer) - {ErrorCode.NONE}, (name[:50], answer)
+    assert files(broker) == before
+    assert not Path("/tmp/escaped").exists()
+    assert broker.log_lines("a request failed") == []
+
+
+def test_every_api_that_takes_a_name_is_here() -> None:
+    unlisted = {APIS[key].name for key in SERVED} - NAMELESS - set(REQUESTS)
+    assert not unlisted, "list them here, with a request where they take the name of a topic"

@@ -1,0 +1,180 @@
+"""confluent-kafka, which is librdkafka: what it sends is what it gets back."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from barnabas.protocol.records import Record
+from barnabas.testing.broker import Broker
+from barnabas.testing.waiting import eventually
+
+confluent_kafka = pytest.importorskip("confluent_kafka")
+admin = pytest.importorskip("confluent_kafka.admin")
+
+pytestmark = pytest.mark.compat
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+@pytest.fixture
+def client(broker: Broker) -> Any:
+    return admin.AdminClient({"bootstrap.servers": broker.bootstrap})
+
+
+@pytest.fixture
+def consumer(broker: Broker) -> Iterator[Any]:
+    made = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": "not used",
+            "enable.auto.commit": False,
+            "enable.partition.eof": False,
+            "fetch.wait.max.ms": 20,
+        }
+    )
+    yield made
+    made.close()
+
+
+def create(client: Any, topic: str, partitions: int = 1, **config: str) -> None:
+    new = admin.NewTopic(topic, partitions, 1, config=config)
+    client.create_topics([new])[topic].result(20)
+
+
+def produce(broker: Broker, topic: str, records: list[Record], **config: object) -> list[Any]:
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": broker.bootstrap, "linger.ms": 5, **config}
+    )
+    reports: list[Any] = []
+    for record in records:
+        producer.produce(
+            topic,
+            record.value,
+            record.key,
+            partition=0,
+            timestamp=record.timestamp,
+            headers=list(record.headers),
+            on_delivery=lambda error, message: reports.append(error or message),
+        )
+    assert producer.flush(30) == 0
+    return reports
+
+
+def read(consumer: Any, topic: str, offset: int, count: int) -> list[Record]:
+    consumer.assign([confluent_kafka.TopicPartition(topic, 0, offset)])
+    found: list[Record] = []
+
+    def enough() -> bool:
+        for message in consumer.consume(count - len(found), 1):
+            assert message.error() is None, message.error()
+            found.append(
+                Record(
+                    message.offset(),
+                    message.timestamp()[1],
+                    message.key(),
+                    message.value(),
+                    tuple(message.headers() or ()),
+                )
+            )
+        return len(found) >= count
+
+    eventually(enough)
+    return found
+
+
+@pytest.mark.parametrize("acks", ["0", "1", "all"])
+@pytest.mark.parametrize("codec", CODECS)
+def test_records_come_back(
+    broker: Broker,
+    client: Any,
+    consumer: Any,
+    topic: str,
+    sent: list[Record],
+    codec: str,
+    acks: str,
+) -> None:
+    create(client, topic)
+    reports = produce(broker, topic, sent, **{"compression.type": codec, "acks": acks})
+    if acks != "0":
+        assert [report.offset() for report in reports] == [record.offset for record in sent]
+    assert read(consumer, topic, confluent_kafka.OFFSET_BEGINNING, len(sent)) == sent
+    assert read(consumer, topic, 37, len(sent) - 37) == sent[37:]
+    asked = confluent_kafka.TopicPartition(topic, 0, sent[20].timestamp - 9)
+    (found,) = consumer.offsets_for_times([asked], timeout=20)
+    assert found.offset == 20
+    assert consumer.get_watermark_offsets(asked, timeout=20) == (0, len(sent))
+
+
+def test_an_idempotent_producer_has_its_way(
+    broker: Broker, client: Any, consumer: Any, topic: str, sent: list[Record]
+) -> None:
+    create(client, topic)
+    reports = produce(broker, topic, sent, **{"enable.idempotence": True, "batch.num.messages": 7})
+    assert [report.offset() for report in reports] == [record.offset for record in sent]
+    assert read(consumer, topic, 0, len(sent)) == sent
+
+
+def test_topics_are_made_on_demand(
+    broker: Broker, client: Any, consumer: Any, topic: str, sent: list[Record]
+) -> None:
+    produce(broker, topic, sent[:3])
+    assert read(consumer, topic, 0, 3) == sent[:3]
+    assert topic in client.list_topics(timeout=20).topics
+
+
+def test_an_empty_topic_wakes_its_reader(
+    broker: Broker, client: Any, consumer: Any, topic: str, sent: list[Record]
+) -> None:
+    create(client, topic)
+    consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
+    assert consumer.poll(0.1) is None
+    produce(broker, topic, sent[:1])
+    message = eventually(lambda: consumer.poll(0.1))
+    assert message.value() == sent[0].value
+
+
+def test_the_admin_client_runs_a_topic(
+    broker: Broker, client: Any, consumer: Any, topic: str, sent: list[Record]
+) -> None:
+    create(client, topic, 2, **{"retention.ms": "60000"})
+    client.create_partitions([admin.NewPartitions(topic, 3)])[topic].result(20)
+    described = client.describe_topics(confluent_kafka.TopicCollection([topic]))[topic].result(20)
+    assert [len(p.isr) for p in described.partitions] == [1, 1, 1]
+
+    resource = admin.ConfigResource(admin.ConfigResource.Type.TOPIC, topic)
+    shorter = admin.ConfigEntry(
+        "retention.ms", "5000", incremental_operation=admin.AlterConfigOpType.SET
+    )
+    resource.add_incremental_config(shorter)
+    client.incremental_alter_configs([resource])[resource].result(20)
+    (configs,) = [f.result(20) for f in client.describe_configs([resource]).values()]
+    assert configs["retention.ms"].value == "5000"
+    assert configs["retention.ms"].source == admin.ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+
+    produce(broker, topic, sent)
+    place = confluent_kafka.TopicPartition(topic, 0, 10)
+    assert client.delete_records([place])[place].result(20).low_watermark == 10
+    latest = client.list_offsets({place: admin.OffsetSpec.earliest()})[place].result(20)
+    assert latest.offset == 10
+    assert read(consumer, topic, confluent_kafka.OFFSET_BEGINNING, 50) == sent[10:]
+
+    client.delete_topics([topic])[topic].result(20)
+    assert topic not in client.list_topics(timeout=20).topics
+
+
+def test_the_cluster_is_described(broker: Broker, client: Any) -> None:
+    cluster = client.describe_cluster().result(20)
+    assert [f"{node.host}:{node.port}" for node in cluster.nodes] == [broker.bootstrap]
+    assert len(cluster.cluster_id) == 22
+    assert cluster.controller.id == cluster.nodes[0].id
+
+
+def test_refusals_arrive_as_errors(broker: Broker, client: Any, topic: str) -> None:
+    create(client, topic)
+    with pytest.raises(confluent_kafka.KafkaException, match="TOPIC_ALREADY_EXISTS"):
+        create(client, topic)
+    with pytest.raises(confluent_kafka.KafkaException, match="retention"):
+        create(client, f"{topic}-b", 1, **{"retention.ms": "soon"})
+    with pytest.raises(confluent_kafka.KafkaException, match="INVALID_REPLICATION_FACTOR"):
+        client.create_topics([admin.NewTopic(f"{topic}-c", 1, 3)])[f"{topic}-c"].result(20)

@@ -1,0 +1,40 @@
+"""Apache Kafka's own client: `java/Drive.java` runs every dialogue in one JVM."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from barnabas.testing.broker import Broker
+
+pytestmark = pytest.mark.compat
+
+DRIVE = Path(__file__).parent / "java" / "Drive.java"
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+SCENARIOS = [f"records-{codec}-{acks}" for codec in CODECS for acks in ("0", "1", "all")]
+SCENARIOS += ["idempotent", "on-demand", "read-committed", "append-time", "made-again"]
+SCENARIOS += ["topics", "configs", "offsets", "cluster", "refusals"]
+
+
+@pytest.fixture(scope="module")
+def outcomes(broker: Broker, jars: str) -> dict[str, str]:
+    """Return, of each dialogue, "pass" or what went wrong."""
+    done = subprocess.run(
+        ["java", "-XX:TieredStopAtLevel=1", "-cp", jars, str(DRIVE), broker.bootstrap],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [line.split(" ", 2) for line in done.stdout.splitlines()]
+    return {row[1]: "pass" if row[0] == "pass" else row[-1] for row in rows if len(row) > 1}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_dialogue(outcomes: dict[str, str], scenario: str) -> None:
+    assert outcomes.get(scenario) == "pass"
+
+
+def test_no_dialogue_is_left_out(outcomes: dict[str, str]) -> None:
+    assert sorted(outcomes) == sorted(SCENARIOS)

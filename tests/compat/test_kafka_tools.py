@@ -1,0 +1,150 @@
+"""The command-line tools of Apache Kafka, through their main classes, in one JVM.
+
+`java/RunTools.java` takes one command a line, so that ten tools cost one start.
+"""
+
+import base64
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from barnabas.testing.broker import Broker
+
+pytestmark = pytest.mark.compat
+
+RUN_TOOLS = Path(__file__).parent / "java" / "RunTools.java"
+TOOLS = "org.apache.kafka.tools"
+LINES = [f"key{n}:value {n}" for n in range(50)]
+
+
+class Done(NamedTuple):
+    """How a command ended, and what it printed."""
+
+    code: int
+    output: str
+
+
+class Jvm:
+    """Runs tools one after the other."""
+
+    def __init__(self, process: "subprocess.Popen[str]", bootstrap: str) -> None:
+        self._process = process
+        self._bootstrap = bootstrap
+
+    def run(self, name: str, *arguments: str, text: str = "") -> Done:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        coded = base64.b64encode(text.encode()).decode()
+        words = (name, coded, "--bootstrap-server", self._bootstrap, *arguments)
+        self._process.stdin.write("\t".join(words) + "\n")
+        self._process.stdin.flush()
+        code, _, output = self._process.stdout.readline().strip().partition(" ")
+        return Done(int(code), base64.b64decode(output).decode())
+
+
+@pytest.fixture(scope="module")
+def jvm(broker: Broker, jars: str) -> Iterator[Jvm]:
+    command = ["java", "-XX:TieredStopAtLevel=1", "-cp", jars, str(RUN_TOOLS)]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        yield Jvm(process, broker.bootstrap)
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+@pytest.fixture
+def filled(jvm: Jvm, topic: str) -> str:
+    """Return a topic into which the console producer has written."""
+    made = jvm.run(f"{TOOLS}.TopicCommand", "--create", "--topic", topic, "--partitions", "1")
+    assert made.output.strip() == f"Created topic {topic}."
+    settings = ("--reader-property", "parse.key=true", "--reader-property", "key.separator=:")
+    text = "\n".join(LINES) + "\n"
+    produced = jvm.run(f"{TOOLS}.ConsoleProducer", "--topic", topic, *settings, text=text)
+    assert produced.code == 0, produced.output
+    return topic
+
+
+def test_the_console_consumer_reads_what_the_console_producer_wrote(jvm: Jvm, filled: str) -> None:
+    done = jvm.run(
+        f"{TOOLS}.consumer.ConsoleConsumer",
+        *("--topic", filled, "--partition", "0", "--offset", "earliest", "--max-messages", "50"),
+        *("--formatter-property", "print.key=true", "--formatter-property", "key.separator=:"),
+    )
+    assert [line for line in done.output.splitlines() if line.startswith("key")] == LINES
+    assert "Processed a total of 50 messages" in done.output
+
+
+def test_topics_are_described_and_deleted(jvm: Jvm, filled: str) -> None:
+    described = jvm.run(f"{TOOLS}.TopicCommand", "--describe", "--topic", filled)
+    assert "PartitionCount: 1\tReplicationFactor: 1" in described.output
+    assert "Leader: 1\tReplicas: 1\tIsr: 1" in described.output
+    grown = jvm.run(f"{TOOLS}.TopicCommand", "--alter", "--topic", filled, "--partitions", "3")
+    assert grown == Done(0, "")
+    assert filled in jvm.run(f"{TOOLS}.TopicCommand", "--list").output.split()
+    assert jvm.run(f"{TOOLS}.TopicCommand", "--delete", "--topic", filled) == Done(0, "")
+    assert filled not in jvm.run(f"{TOOLS}.TopicCommand", "--list").output.split()
+
+
+def test_configs_are_altered_and_described(jvm: Jvm, filled: str) -> None:
+    tool, which = "kafka.admin.ConfigCommand", ("--entity-type", "topics", "--entity-name", filled)
+    altered = jvm.run(tool, "--alter", *which, "--add-config", "retention.ms=5000")
+    assert altered.output.strip() == f"Completed updating config for topic {filled}."
+    described = jvm.run(tool, "--describe", *which)
+    assert "retention.ms=5000 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:" in described.output
+    jvm.run(tool, "--alter", *which, "--delete-config", "retention.ms")
+    assert "retention.ms" not in jvm.run(tool, "--describe", *which).output
+
+
+def test_brokers_have_configs(jvm: Jvm) -> None:
+    tool, which = "kafka.admin.ConfigCommand", ("--entity-type", "brokers", "--entity-name", "1")
+    altered = jvm.run(tool, "--alter", *which, "--add-config", "log.retention.ms=999999")
+    assert altered.output.strip() == "Completed updating config for broker 1."
+    described = jvm.run(tool, "--describe", *which)
+    assert "log.retention.ms=999999 sensitive=false" in described.output
+    jvm.run(tool, "--alter", *which, "--delete-config", "log.retention.ms")
+    assert "log.retention.ms=999999" not in jvm.run(tool, "--describe", *which, "--all").output
+    every = jvm.run(tool, "--describe", "--entity-type", "brokers", "--entity-default")
+    assert every.code == 0, every.output
+
+
+def test_offsets_are_got_and_records_deleted(jvm: Jvm, filled: str, tmp_path: Path) -> None:
+    shell = f"{TOOLS}.GetOffsetShell"
+    assert jvm.run(shell, "--topic", filled).output.strip() == f"{filled}:0:50"
+    asked = {"partitions": [{"topic": filled, "partition": 0, "offset": 20}], "version": 1}
+    path = tmp_path / "delete.json"
+    path.write_text(json.dumps(asked))
+    done = jvm.run(f"{TOOLS}.DeleteRecordsCommand", "--offset-json-file", str(path))
+    assert f"partition: {filled}-0\tlow_watermark: 20" in done.output
+    earliest = jvm.run(shell, "--topic", filled, "--time", "earliest")
+    assert earliest.output.strip() == f"{filled}:0:20"
+
+
+def test_folders_are_described(jvm: Jvm, broker: Broker, filled: str) -> None:
+    done = jvm.run(f"{TOOLS}.LogDirsCommand", "--describe", "--topic-list", filled)
+    (line,) = [line for line in done.output.splitlines() if line.startswith("{")]
+    (described,) = json.loads(line)["brokers"]
+    (folder,) = described["logDirs"]
+    assert folder["logDir"] == str(broker.data)
+    assert [p["partition"] for p in folder["partitions"]] == [f"{filled}-0"]
+    assert folder["partitions"][0]["size"] > 0
+
+
+def test_producer_performance_is_measured(jvm: Jvm, topic: str) -> None:
+    limits = ("--num-records", "20000", "--record-size", "100", "--throughput", "-1")
+    done = jvm.run(f"{TOOLS}.ProducerPerformance", "--topic", topic, *limits)
+    assert "20000 records sent" in done.output
+
+
+def test_versions_are_listed(jvm: Jvm, broker: Broker) -> None:
+    done = jvm.run(f"{TOOLS}.BrokerApiVersionsCommand")
+    assert f"{broker.bootstrap} (id: 1 rack: null" in done.output
+    assert "Produce(0): 0 to 13" in done.output

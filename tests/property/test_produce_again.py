@@ -1,0 +1,127 @@
+"""The short way of Produce and the long one must agree, byte for byte."""
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from barnabas import config
+from barnabas.handlers.produce_again import Shapes
+from barnabas.handlers.registry import dispatch
+from barnabas.model.ports import Chunk
+from barnabas.node.effects import Flush
+from barnabas.node.node import Node
+from barnabas.node.pending import Pending
+from barnabas.protocol.codec import encoder
+from barnabas.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from barnabas.protocol.records import Record, build
+from barnabas.server.disk import OsDisk
+
+NOW_MS = 1_700_000_000_000
+VERSIONS = range(3, 14)
+
+
+class Twin:
+    """A node that is asked the long way or the short way."""
+
+    def __init__(self, folder: str, flush: str) -> None:
+        flags = {"broker.data_dir": folder, "storage.flush": flush, "broker.default_partitions": 2}
+        self.node = Node(config.load(None, {}, flags), OsDisk(), Random(7))
+        self.node.start(NOW_MS)
+        self.shapes = Shapes(self.node)
+        self.prefix_bytes = 0
+        self.short = 0
+        created = self.node.auto_create("t", NOW_MS)
+        self._sync()
+        assert created.done
+
+    def ask(self, frame: bytes, *, short: bool) -> bytes:
+        view = memoryview(bytearray(frame))
+        if short and self.prefix_bytes:
+            known = self.shapes.answer(view, self.prefix_bytes, NOW_MS)
+            if known is not None:
+                self.short += 1
+                return known[4:] if isinstance(known, bytes) else self._when_done(known)
+        shapes = self.shapes if short else None
+        answer, context = dispatch(self.node, view, "test", NOW_MS, shapes)
+        self.prefix_bytes = context.prefix_bytes
+        assert answer is not None
+        if isinstance(answer, Pending):
+            return self._when_done(answer)
+        return joined(answer)
+
+    def _when_done(self, pending: Pending[list[Chunk]]) -> bytes:
+        got: list[list[Chunk]] = []
+        pending.when_done(got.append)
+        self._sync()
+        return joined(got[0])
+
+    def _sync(self) -> None:
+        while self.node.outbox:
+            effect = self.node.outbox.pop(0)
+            if isinstance(effect, Flush):
+                effect.done()
+
+
+def joined(chunks: list[Chunk]) -> bytes:
+    return b"".join(chunk for chunk in chunks if isinstance(chunk, bytes | bytearray))
+
+
+def request(version: int, twin: Twin, step: tuple[int, int, int, int, bool]) -> bytes:
+    partition, acks, count, size, spoiled = step
+    batch = build([Record(n, NOW_MS, None, b"x" * size) for n in range(count)])
+    if spoiled:
+        batch[-1] ^= 1
+    topic_id = bytes(twin.node.image.topics["t"].topic_id)
+    topic = TopicProduceData(topic_id=topic_id) if version >= 13 else TopicProduceData(name="t")
+    topic.partition_data = [PartitionProduceData(index=partition, records=bytes(batch))]
+    body = ProduceRequest(transactional_id=None, acks=acks, timeout_ms=1000, topic_data=[topic])
+    head = b"\0\0" + version.to_bytes(2, "big") + size.to_bytes(4, "big") + b"\0\x04test"
+    return head + (b"\0" if version >= 9 else b"") + encoder(ProduceRequest, version)(body)
+
+
+steps = st.tuples(
+    st.integers(0, 2),
+    st.sampled_from((1, -1)),
+    st.integers(1, 3),
+    st.integers(0, 300),
+    st.booleans(),
+)
+
+
+@pytest.mark.parametrize("flush", ["ack", "interval"])
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(version=st.sampled_from(VERSIONS), dialogue=st.lists(steps, min_size=1, max_size=12))
+def test_both_ways_answer_the_same(
+    tmp_path_factory: pytest.TempPathFactory,
+    flush: str,
+    version: int,
+    dialogue: list[tuple[int, int, int, int, bool]],
+) -> None:
+    folder = tmp_path_factory.mktemp("twins")
+    long, short = Twin(f"{folder}/long", flush), Twin(f"{folder}/short", flush)
+    for step in dialogue:
+        frame = request(version, long, step)
+        assert long.ask(frame, short=False) == short.ask(frame, short=True)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_short_way_is_taken(tmp_path: object, version: int) -> None:
+    twin = Twin(f"{tmp_path}/data", "interval")
+    for _ in range(5):
+        twin.ask(request(version, twin, (0, -1, 1, 100, False)), short=True)
+    assert twin.short == (4 if version >= 7 else 0)
+
+
+def test_a_deleted_topic_is_not_written_to(tmp_path: object) -> None:
+    twin = Twin(f"{tmp_path}/data", "interval")
+    frame = request(9, twin, (0, -1, 1, 100, False))
+    twin.ask(frame, short=True)
+    twin.node.partitions["t", 0].retire()  # type: ignore[index]
+    twin.ask(frame, short=True)
+    assert twin.short == 0

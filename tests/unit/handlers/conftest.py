@@ -1,0 +1,12 @@
+"""A node to talk to, without sockets."""
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.testing.dialogue import Dialogue
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Dialogue:
+    return Dialogue(tmp_path)

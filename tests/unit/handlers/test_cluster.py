@@ -1,0 +1,122 @@
+"""ApiVersions, DescribeCluster, DescribeLogDirs, InitProducerId, and SASL out of place."""
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.handlers.registry import SERVED
+from barnabas.protocol.codec import decode_exact
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
+from barnabas.protocol.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+)
+from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
+from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from barnabas.testing.dialogue import Dialogue
+from barnabas.testing.requests import batch, create_topic, produce
+
+
+def named(name: str, version: str = "1.2-b") -> ApiVersionsRequest:
+    return ApiVersionsRequest(client_software_name=name, client_software_version=version)
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_what_is_served_is_listed(talk: Dialogue, version: int) -> None:
+    answer = talk.ask(named("barnabas-test"), version)
+    listed = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
+    assert listed.pop(0) == (0, 13)  # see handlers/produce.py
+    assert listed == {key: (api.low, api.high) for key, api in SERVED.items() if key}
+    assert answer.error_code == 0
+
+
+def test_a_version_from_the_future_is_answered_in_the_oldest(talk: Dialogue) -> None:
+    exchange = talk.send(named("later"), 99)
+    assert exchange.content is not None
+    answer = decode_exact(ApiVersionsResponse, 0, exchange.content, 4)
+    assert answer.error_code == 35
+    assert (18, 0, 4) in [(k.api_key, k.min_version, k.max_version) for k in answer.api_keys]
+
+
+@pytest.mark.parametrize(("name", "version"), [("", "1"), ("a b", "1"), ("a", ""), ("-a", "1")])
+def test_software_without_a_name_is_refused(talk: Dialogue, name: str, version: str) -> None:
+    assert talk.ask(named(name, version), 3).error_code == 42
+
+
+def test_the_cluster_is_described(tmp_path: Path) -> None:
+    talk = Dialogue(tmp_path, {"broker.rack": "r1", "cluster.cluster_id": "my-cluster"})
+    answer = talk.ask(DescribeClusterRequest(include_cluster_authorized_operations=True))
+    assert (answer.cluster_id, answer.controller_id, answer.error_code) == ("my-cluster", 1, 0)
+    (broker,) = answer.brokers
+    assert (broker.broker_id, broker.rack, broker.is_fenced) == (1, "r1", False)
+    assert answer.cluster_authorized_operations > 0
+    plain = talk.ask(DescribeClusterRequest())
+    assert plain.cluster_authorized_operations == -(1 << 31)
+
+
+@pytest.mark.parametrize(("kind", "code"), [(2, 114), (7, 115)])
+def test_controllers_are_not_to_be_found_here(talk: Dialogue, kind: int, code: int) -> None:
+    answer = talk.ask(DescribeClusterRequest(endpoint_type=kind))
+    assert (answer.error_code, answer.brokers) == (code, [])
+
+
+def test_folders_are_described(talk: Dialogue, tmp_path: Path) -> None:
+    create_topic(talk, "a", 2)
+    create_topic(talk, "b")
+    content = batch(5)
+    produce(talk, "a", content, partition=1)
+    (everything,) = talk.ask(DescribeLogDirsRequest(topics=None)).results
+    sizes = {
+        (topic.name, partition.partition_index): partition.partition_size
+        for topic in everything.topics
+        for partition in topic.partitions
+    }
+    assert sizes == {("a", 0): 0, ("a", 1): len(content), ("b", 0): 0}
+    assert everything.log_dir == str(tmp_path)
+    assert everything.total_bytes >= everything.usable_bytes > 0
+    one = DescribableLogDirTopic(topic="a", partitions=[1, 9])
+    (some,) = talk.ask(DescribeLogDirsRequest(topics=[one])).results
+    assert [[p.partition_index for p in topic.partitions] for topic in some.topics] == [[1]]
+
+
+def test_producer_ids_are_never_given_twice(talk: Dialogue) -> None:
+    seen: list[int] = []
+    for round_number in range(4):
+        for _ in range(600):
+            answer = talk.ask(InitProducerIdRequest(transactional_id=None))
+            assert (answer.error_code, answer.producer_epoch) == (0, 0)
+            seen.append(answer.producer_id)
+        talk.restart(crash=round_number % 2 == 0)
+    assert len(set(seen)) == len(seen)
+
+
+def test_ids_asked_for_at_once_differ(talk: Dialogue) -> None:
+    talk.hold_syncs = True
+    exchanges = [talk.send(InitProducerIdRequest(transactional_id=None)) for _ in range(5)]
+    assert all(exchange.waiting for exchange in exchanges), "an id was given before it was stored"
+    talk.release_syncs()
+    assert len({exchange.answer.producer_id for exchange in exchanges}) == 5
+
+
+def test_who_has_an_id_gets_another(talk: Dialogue) -> None:
+    first = talk.ask(InitProducerIdRequest(transactional_id=None))
+    again = talk.ask(
+        InitProducerIdRequest(
+            transactional_id=None, producer_id=first.producer_id, producer_epoch=0
+        )
+    )
+    assert (again.error_code, again.producer_epoch) == (0, 0)
+    assert again.producer_id != first.producer_id
+
+
+def test_transactions_are_not_there_yet(talk: Dialogue) -> None:
+    assert talk.ask(InitProducerIdRequest(transactional_id="t")).error_code == 15
+
+
+def test_sasl_is_out_of_place(talk: Dialogue) -> None:
+    assert talk.ask(SaslHandshakeRequest(mechanism="PLAIN")).error_code == 34
+    answer = talk.ask(SaslAuthenticateRequest(auth_bytes=b"x"))
+    assert answer.error_code == 34
+    assert "PLAINTEXT" in answer.error_message

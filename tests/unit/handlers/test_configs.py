@@ -1,0 +1,224 @@
+"""DescribeConfigs, AlterConfigs and IncrementalAlterConfigs, and that a change holds at once."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.protocol.compression import Codec
+from barnabas.protocol.messages import alter_configs, incremental_alter_configs
+from barnabas.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
+from barnabas.protocol.records import parse_header
+from barnabas.testing.dialogue import Dialogue
+from barnabas.testing.requests import batch, create_topic, error_codes, fetch, produce
+
+TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
+SET, DELETE, APPEND, SUBTRACT = range(4)
+OF_TOPIC, OF_BROKER, OF_ALL_BROKERS, OF_SETTINGS, BY_DEFAULT = 1, 2, 3, 4, 5
+
+
+def describe(
+    talk: Dialogue, kind: int, name: str, keys: list[str] | None = None, *, full: bool = False
+) -> dict[str, Any]:
+    wanted = DescribeConfigsResource(
+        resource_type=kind, resource_name=name, configuration_keys=keys
+    )
+    request = DescribeConfigsRequest(
+        resources=[wanted], include_synonyms=full, include_documentation=full
+    )
+    (result,) = talk.ask(request).results
+    assert result.error_code == 0, result.error_message
+    return {entry.name: entry for entry in result.configs}
+
+
+def alter(
+    talk: Dialogue,
+    kind: int,
+    name: str,
+    *changes: tuple[str, int, str | None],
+    dry: bool = False,
+) -> Any:
+    configs = [
+        incremental_alter_configs.AlterableConfig(name=key, config_operation=what, value=value)
+        for key, what, value in changes
+    ]
+    resource = incremental_alter_configs.AlterConfigsResource(
+        resource_type=kind, resource_name=name, configs=configs
+    )
+    request = incremental_alter_configs.IncrementalAlterConfigsRequest(
+        resources=[resource], validate_only=dry
+    )
+    (result,) = talk.ask(request).responses
+    return result
+
+
+def replace(talk: Dialogue, kind: int, name: str, **config: str | None) -> Any:
+    entries = [alter_configs.AlterableConfig(name=k, value=v) for k, v in config.items()]
+    resource = alter_configs.AlterConfigsResource(
+        resource_type=kind, resource_name=name, configs=entries
+    )
+    (result,) = talk.ask(alter_configs.AlterConfigsRequest(resources=[resource])).responses
+    return result
+
+
+def test_values_tell_where_they_come_from(tmp_path: Path) -> None:
+    talk = Dialogue(tmp_path, {"storage.segment_size": "5MB"})
+    create_topic(talk, "a", config={"retention.ms": "5"})
+    found = describe(talk, TOPIC, "a")
+    sources = {name: found[name].config_source for name in ("retention.ms", "segment.bytes")}
+    assert sources == {"retention.ms": OF_TOPIC, "segment.bytes": OF_SETTINGS}
+    assert found["cleanup.policy"].config_source == BY_DEFAULT
+    assert found["segment.bytes"].value == str(5 << 20)
+    assert all(entry.synonyms == [] for entry in found.values())
+    assert all(entry.documentation is None for entry in found.values())
+    assert not any(entry.is_sensitive for entry in found.values())
+
+
+def test_synonyms_lead_from_the_topic_to_the_default(tmp_path: Path) -> None:
+    talk = Dialogue(tmp_path, {"storage.retention_time": "2h"})
+    create_topic(talk, "a", config={"retention.ms": "5"})
+    alter(talk, BROKER, "", ("log.retention.ms", SET, "6"))
+    alter(talk, BROKER, "1", ("log.retention.ms", SET, "7"))
+    entry = describe(talk, TOPIC, "a", full=True)["retention.ms"]
+    assert [(s.name, s.value, s.source) for s in entry.synonyms] == [
+        ("retention.ms", "5", OF_TOPIC),
+        ("log.retention.ms", "7", OF_BROKER),
+        ("log.retention.ms", "6", OF_ALL_BROKERS),
+        ("log.retention.ms", "7200000", OF_SETTINGS),
+        ("log.retention.ms", "604800000", BY_DEFAULT),
+    ]
+    assert entry.config_type == 5
+    assert len(entry.documentation) > 10
+
+
+def test_only_the_keys_asked_for(talk: Dialogue) -> None:
+    create_topic(talk, "a")
+    assert set(describe(talk, TOPIC, "a", ["retention.ms", "none"])) == {"retention.ms"}
+    everything = describe(talk, TOPIC, "a")
+    assert len(everything) > 20
+    assert describe(talk, TOPIC, "a", []).keys() == everything.keys()
+
+
+def test_brokers_are_described(talk: Dialogue) -> None:
+    alter(talk, BROKER, "", ("log.segment.bytes", SET, "2000000"))
+    found = describe(talk, BROKER, "1", full=True)
+    assert (found["node.id"].value, found["node.id"].read_only) == ("1", True)
+    segment = found["log.segment.bytes"]
+    assert (segment.value, segment.read_only) == ("2000000", False)
+    assert segment.config_source == OF_ALL_BROKERS
+    assert set(describe(talk, BROKER, "")) == {"log.segment.bytes"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "code"), [(TOPIC, "none", 3), (BROKER, "9", 42), (BROKER_LOGGER, "1", 42)]
+)
+def test_what_has_no_configs(talk: Dialogue, kind: int, name: str, code: int) -> None:
+    wanted = DescribeConfigsResource(resource_type=kind, resource_name=name)
+    described = talk.ask(DescribeConfigsRequest(resources=[wanted])).results
+    altered = alter(talk, kind, name, ("retention.ms", SET, "1"))
+    replaced = replace(talk, kind, name)
+    for result in (*described, altered, replaced):
+        assert (result.error_code, bool(result.error_message)) == (code, True)
+
+
+def test_configs_are_set_added_to_and_deleted(talk: Dialogue) -> None:
+    create_topic(talk, "a")
+    steps: list[tuple[str, int, str | None, str]] = [
+        ("cleanup.policy", APPEND, "compact", "delete,compact"),
+        ("cleanup.policy", APPEND, "compact", "delete,compact"),
+        ("cleanup.policy", SUBTRACT, "delete", "compact"),
+        ("cleanup.policy", DELETE, None, "delete"),
+        ("retention.ms", SET, "7", "7"),
+        ("retention.ms", DELETE, "", "604800000"),
+    ]
+    for name, operation, value, wanted in steps:
+        assert alter(talk, TOPIC, "a", (name, operation, value)).error_code == 0
+        assert describe(talk, TOPIC, "a")[name].value == wanted
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ([("retention.ms", SET, "soon")], 40),
+        ([("retention.ms", SET, None)], 40),
+        ([("retention.ms", APPEND, "1")], 40),
+        ([("no.such.config", SET, "1")], 40),
+        ([("no.such.config", DELETE, None)], 40),
+        ([("retention.ms", 9, "1")], 42),
+        ([("retention.ms", SET, "1"), ("retention.ms", DELETE, None)], 42),
+        ([("min.compaction.lag.ms", SET, "5"), ("max.compaction.lag.ms", SET, "4")], 40),
+    ],
+)
+def test_bad_changes_change_nothing(
+    talk: Dialogue, changes: list[tuple[str, int, str | None]], code: int
+) -> None:
+    create_topic(talk, "a")
+    result = alter(talk, TOPIC, "a", ("segment.bytes", SET, "2000000"), *changes)
+    assert (result.error_code, bool(result.error_message)) == (code, True)
+    assert describe(talk, TOPIC, "a")["segment.bytes"].config_source == BY_DEFAULT
+
+
+def test_nothing_changes_when_only_asked_whether(talk: Dialogue) -> None:
+    create_topic(talk, "a")
+    assert alter(talk, TOPIC, "a", ("retention.ms", SET, "7"), dry=True).error_code == 0
+    assert describe(talk, TOPIC, "a")["retention.ms"].config_source == BY_DEFAULT
+
+
+def test_alter_configs_replaces_everything(talk: Dialogue) -> None:
+    create_topic(talk, "a", config={"retention.ms": "5"})
+    assert replace(talk, TOPIC, "a", **{"segment.bytes": "2000000"}).error_code == 0
+    found = describe(talk, TOPIC, "a")
+    assert found["segment.bytes"].config_source == OF_TOPIC
+    assert found["retention.ms"].config_source == BY_DEFAULT
+    assert replace(talk, TOPIC, "a", **{"retention.ms": None}).error_code == 40
+
+
+def test_one_bad_resource_spares_the_others(talk: Dialogue) -> None:
+    create_topic(talk, "a")
+    entry = incremental_alter_configs.AlterableConfig(name="retention.ms", value="7")
+    resources = [
+        incremental_alter_configs.AlterConfigsResource(
+            resource_type=TOPIC, resource_name=name, configs=[entry]
+        )
+        for name in ("none", "a")
+    ]
+    request = incremental_alter_configs.IncrementalAlterConfigsRequest(resources=resources)
+    assert error_codes(talk.ask(request).responses) == [3, 0]
+    assert describe(talk, TOPIC, "a")["retention.ms"].value == "7"
+
+
+def test_a_smaller_limit_holds_at_once(talk: Dialogue) -> None:
+    create_topic(talk, "a")
+    large = batch(value=bytes(5000))
+    assert produce(talk, "a", large).error_code == 0
+    alter(talk, TOPIC, "a", ("max.message.bytes", SET, "1000"))
+    assert produce(talk, "a", large).error_code == 10
+    alter(talk, TOPIC, "a", ("max.message.bytes", DELETE, None))
+    assert produce(talk, "a", large).error_code == 0
+
+
+def test_another_codec_holds_at_once(talk: Dialogue) -> None:
+    create_topic(talk, "a")
+    alter(talk, TOPIC, "a", ("compression.type", SET, "zstd"))
+    produce(talk, "a")
+    assert parse_header(fetch(talk, "a").records).codec == Codec.ZSTD
+
+
+def test_brokers_pass_their_configs_on_to_topics(talk: Dialogue) -> None:
+    create_topic(talk, "a")
+    create_topic(talk, "own", config={"max.message.bytes": "90000"})
+    assert alter(talk, BROKER, "", ("message.max.bytes", SET, "1000")).error_code == 0
+    large = batch(value=bytes(5000))
+    assert (produce(talk, "a", large).error_code, produce(talk, "own", large).error_code) == (10, 0)
+    assert alter(talk, BROKER, "1", ("message.max.bytes", SET, "9000")).error_code == 0
+    assert produce(talk, "a", large).error_code == 0
+
+
+@pytest.mark.parametrize("name", ["node.id", "no.such.config"])
+def test_what_is_fixed_on_a_broker(talk: Dialogue, name: str) -> None:
+    result = alter(talk, BROKER, "1", (name, SET, "2"))
+    assert result.error_code == 40
+    assert name in result.error_message

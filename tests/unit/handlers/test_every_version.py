@@ -1,0 +1,166 @@
+"""Every API in every version that is served: a plain request gets a plain answer.
+
+A handler that fills a field which an old version lacks would fail to encode here.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from barnabas.handlers.registry import SERVED
+from barnabas.model.errors import WireError
+from barnabas.protocol.apis import APIS
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResource
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest
+from barnabas.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from barnabas.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
+from barnabas.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
+from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from barnabas.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
+from barnabas.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from barnabas.testing.dialogue import Dialogue
+from barnabas.testing.requests import batch, create_topic, fetch, produce
+
+ACROSS = [
+    pytest.param(key, version, id=f"{APIS[key].name}-{version}")
+    for key, api in SERVED.items()
+    if key > 1
+    for version in range(api.low, api.high + 1)
+]
+
+
+def list_offsets(version: int) -> Message:
+    times = [-1, -2] if version < 8 else [-1, -2, -3, -4]
+    asked = [ListOffsetsPartition(partition_index=0, timestamp=time) for time in times]
+    return ListOffsetsRequest(topics=[ListOffsetsTopic(name="old", partitions=asked)])
+
+
+def metadata(version: int) -> Message:
+    names = ["old", "new", ".."]
+    asked = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in names])
+    asked.include_topic_authorized_operations = version >= 8
+    return asked
+
+
+def delete_topics(version: int) -> Message:
+    if version >= 6:
+        return DeleteTopicsRequest(topics=[DeleteTopicState(name=n) for n in ("old", "none")])
+    return DeleteTopicsRequest(topic_names=["old", "none"])
+
+
+def offset_for_leader_epoch(_: int) -> Message:
+    wanted = OffsetForLeaderPartition(partition=0, leader_epoch=0)
+    return OffsetForLeaderEpochRequest(
+        replica_id=-1, topics=[OffsetForLeaderTopic(topic="old", partitions=[wanted])]
+    )
+
+
+REQUESTS: dict[int, Callable[[int], Message]] = {
+    2: list_offsets,
+    3: metadata,
+    17: lambda _: SaslHandshakeRequest(mechanism="PLAIN"),
+    18: lambda _: ApiVersionsRequest(client_software_name="a", client_software_version="1"),
+    19: lambda _: CreateTopicsRequest(
+        topics=[
+            CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+            for name in ("new", "old")
+        ]
+    ),
+    20: delete_topics,
+    21: lambda _: DeleteRecordsRequest(
+        topics=[DeleteRecordsTopic(name="old", partitions=[DeleteRecordsPartition(offset=-1)])]
+    ),
+    22: lambda _: InitProducerIdRequest(transactional_id=None),
+    23: offset_for_leader_epoch,
+    32: lambda _: DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsResource(resource_type=kind, resource_name=name)
+            for kind, name in ((2, "old"), (4, "1"), (2, "none"))
+        ],
+        include_synonyms=True,
+    ),
+    33: lambda _: AlterConfigsRequest(
+        resources=[AlterConfigsResource(resource_type=2, resource_name="old")]
+    ),
+    35: lambda _: DescribeLogDirsRequest(topics=None),
+    36: lambda _: SaslAuthenticateRequest(auth_bytes=b""),
+    37: lambda _: CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="old", count=2)]),
+    44: lambda _: IncrementalAlterConfigsRequest(),
+    60: lambda _: DescribeClusterRequest(include_cluster_authorized_operations=True),
+    75: lambda _: DescribeTopicPartitionsRequest(),
+}
+
+
+@pytest.mark.parametrize(("key", "version"), ACROSS)
+def test_a_plain_request_is_answered(talk: Dialogue, key: int, version: int) -> None:
+    create_topic(talk, "old")
+    produce(talk, "old")
+    exchange = talk.send(REQUESTS[key](version), version)
+    assert type(exchange.answer).__name__ == APIS[key].response
+
+
+@pytest.mark.parametrize("short_way", [False, True])
+@pytest.mark.parametrize("version", range(3, 14))
+def test_produce_in_every_version(talk: Dialogue, version: int, short_way: bool) -> None:
+    talk.short_way = short_way
+    topic_id = create_topic(talk, "old")
+    topic: str | bytes = topic_id if version >= 13 else "old"
+    result = produce(talk, topic, batch(3), version=version)
+    assert (result.error_code, result.base_offset) == (0, 0)
+    assert result.log_start_offset == (0 if version >= 5 else -1)
+    refused = produce(talk, topic, bytes(80), version=version)
+    assert refused.error_code != 0
+    assert (refused.error_message is not None) == (version >= 8)
+
+
+@pytest.mark.parametrize("version", range(4, 19))
+def test_fetch_in_every_version(talk: Dialogue, version: int) -> None:
+    topic_id = create_topic(talk, "old")
+    sent = batch(3)
+    produce(talk, "old", sent)
+    topic: str | bytes = topic_id if version >= 13 else "old"
+    result = fetch(talk, topic, version=version)
+    assert (result.error_code, result.high_watermark) == (0, 3)
+    assert result.records[16:] == sent[16:]
+    assert fetch(talk, topic, 9, version=version).error_code == 1
+
+
+@pytest.mark.parametrize("key", [key for key in SERVED if key != 18])
+def test_other_versions_close_the_connection(talk: Dialogue, key: int) -> None:
+    frame = b"".join(n.to_bytes(2, "big") for n in (key, SERVED[key].high + 1, 0, 1, 0xFFFF, 0))
+    with pytest.raises(WireError, match="is not served"):
+        talk.send_frame(frame, key, SERVED[key].high)
+
+
+def test_apis_that_are_not_served_close_the_connection(talk: Dialogue) -> None:
+    frame = b"".join(n.to_bytes(2, "big") for n in (11, 0, 0, 1, 0xFFFF))
+    with pytest.raises(WireError, match="JoinGroup is not served"):
+        talk.send_frame(frame, 11, 0)

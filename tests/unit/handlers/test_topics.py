@@ -1,0 +1,271 @@
+"""CreateTopics, DeleteTopics, CreatePartitions and DescribeTopicPartitions."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.model.ids import NO_TOPIC_ID
+from barnabas.protocol.messages.create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from barnabas.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from barnabas.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsRequestCursor,
+    TopicRequest,
+)
+from barnabas.testing.dialogue import Dialogue
+from barnabas.testing.requests import create_topic, error_codes, fetch, produce
+
+
+def topic(
+    name: str = "a", partitions: int = 1, copies: int = 1, config: tuple[str, str] | None = None
+) -> CreatableTopic:
+    entries = [CreatableTopicConfig(name=k, value=v) for k, v in [config or ("", "")] if k]
+    return CreatableTopic(
+        name=name, num_partitions=partitions, replication_factor=copies, configs=entries
+    )
+
+
+def placed(*rows: tuple[int, list[int]]) -> CreatableTopic:
+    assignments = [CreatableReplicaAssignment(partition_index=i, broker_ids=b) for i, b in rows]
+    return CreatableTopic(
+        name="a", num_partitions=-1, replication_factor=-1, assignments=assignments
+    )
+
+
+def create(talk: Dialogue, *topics: CreatableTopic, dry: bool = False) -> list[Any]:
+    request = CreateTopicsRequest(topics=list(topics), validate_only=dry)
+    results: list[Any] = talk.ask(request).topics
+    return results
+
+
+def delete(talk: Dialogue, *states: DeleteTopicState) -> list[Any]:
+    results: list[Any] = talk.ask(DeleteTopicsRequest(topics=list(states))).responses
+    return results
+
+
+def grow(talk: Dialogue, *topics: CreatePartitionsTopic, dry: bool = False) -> list[Any]:
+    request = CreatePartitionsRequest(topics=list(topics), validate_only=dry)
+    results: list[Any] = talk.ask(request).results
+    return results
+
+
+def test_minus_one_is_the_broker_s_default(tmp_path: Path) -> None:
+    talk = Dialogue(tmp_path, {"broker.default_partitions": 3})
+    (made,) = create(talk, topic(partitions=-1, copies=-1))
+    assert (made.error_code, made.error_message) == (0, None)
+    assert (made.num_partitions, made.replication_factor) == (3, 1)
+    assert len(talk.node.partitions) == 3
+
+
+def test_the_answer_tells_id_and_configs(talk: Dialogue) -> None:
+    (made,) = create(talk, topic(config=("retention.ms", "5")))
+    assert made.topic_id == talk.node.image.topics["a"].topic_id != NO_TOPIC_ID
+    by_name = {entry.name: entry for entry in made.configs}
+    assert (by_name["retention.ms"].value, by_name["retention.ms"].config_source) == ("5", 1)
+    assert by_name["cleanup.policy"].config_source == 5
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code", "says"),
+    [
+        (topic(".."), 17, "called"),
+        (topic("a/b"), 17, "letters"),
+        (topic("x" * 250), 17, "249"),
+        (topic(partitions=0), 37, "partitions"),
+        (topic(partitions=-2), 37, "partitions"),
+        (topic(copies=2), 38, "2"),
+        (topic(copies=0), 38, "0"),
+        (topic(config=("retention.ms", "soon")), 40, "retention.ms"),
+        (topic(config=("retention.msec", "1")), 40, "retention.ms"),
+        (placed((0, [1]), (2, [1])), 39, "gaps"),
+        (placed((0, [7])), 39, "brokers"),
+        (placed((0, [1, 1])), 39, "once"),
+        (placed((0, [])), 39, "replicas"),
+    ],
+)
+def test_refusals_say_why(talk: Dialogue, wanted: CreatableTopic, code: int, says: str) -> None:
+    (refused,) = create(talk, wanted)
+    assert refused.error_code == code
+    assert says in refused.error_message
+    assert refused.configs == []
+    assert talk.node.image.topics == {}
+
+
+def test_replicas_can_be_placed_by_hand(talk: Dialogue) -> None:
+    (made,) = create(talk, placed((1, [1]), (0, [1])))
+    assert (made.error_code, made.num_partitions) == (0, 2)
+    both = placed((0, [1]))
+    both.name, both.num_partitions = "b", 1
+    assert error_codes(create(talk, both)) == [42]
+
+
+def test_nothing_is_made_when_only_asked_whether(talk: Dialogue) -> None:
+    assert error_codes(create(talk, topic(), topic(".."), dry=True)) == [0, 17]
+    assert talk.node.image.topics == {}
+
+
+def test_a_name_twice_in_a_request_is_made_not_at_all(talk: Dialogue) -> None:
+    assert error_codes(create(talk, topic(), topic("b"), topic())) == [42, 0, 42]
+    assert list(talk.node.image.topics) == ["b"]
+
+
+def test_names_that_exist_or_collide(talk: Dialogue) -> None:
+    create(talk, topic("a.b"))
+    assert error_codes(create(talk, topic("a.b"), topic("a_b"), topic("a-b"))) == [36, 17, 0]
+
+
+def test_topics_are_deleted_by_name_and_by_id(talk: Dialogue) -> None:
+    ids = {name: create_topic(talk, name) for name in ("a", "b")}
+    by_name, by_id = delete(
+        talk, DeleteTopicState(name="a"), DeleteTopicState(name=None, topic_id=ids["b"])
+    )
+    assert (by_name.error_code, by_name.topic_id) == (0, ids["a"])
+    assert (by_id.error_code, by_id.name) == (0, "b")
+    assert talk.node.partitions == {}
+    gone = delete(
+        talk,
+        DeleteTopicState(name="a"),
+        DeleteTopicState(name=None, topic_id=ids["b"]),
+        DeleteTopicState(name=None),
+    )
+    assert error_codes(gone) == [3, 100, 42]
+
+
+def test_a_name_twice_is_not_deleted(talk: Dialogue) -> None:
+    topic_id = create_topic(talk, "a")
+    twice = delete(talk, DeleteTopicState(name="a"), DeleteTopicState(name=None, topic_id=topic_id))
+    assert error_codes(twice) == [42, 42]
+    assert "a" in talk.node.image.topics
+
+
+def test_deletion_can_be_off(tmp_path: Path) -> None:
+    talk = Dialogue(tmp_path, {"broker.delete_topics": False})
+    create_topic(talk, "a")
+    assert error_codes(delete(talk, DeleteTopicState(name="a"))) == [73]
+
+
+def test_a_topic_made_again_is_another_topic(talk: Dialogue) -> None:
+    first = create_topic(talk, "a")
+    produce(talk, "a")
+    delete(talk, DeleteTopicState(name="a"))
+    second = create_topic(talk, "a")
+    assert first != second
+    assert fetch(talk, "a").high_watermark == 0
+    assert produce(talk, first).error_code == 100
+    assert produce(talk, second).error_code == 0
+
+
+def test_deleted_and_made_again_within_one_sync(talk: Dialogue) -> None:
+    create_topic(talk, "a")
+    produce(talk, "a")
+    talk.hold_syncs = True
+    gone = talk.send(DeleteTopicsRequest(topics=[DeleteTopicState(name="a")]))
+    made = talk.send(CreateTopicsRequest(topics=[topic()]))
+    assert (gone.waiting, made.waiting) == (True, True)
+    talk.release_syncs()
+    assert error_codes([*gone.answer.responses, *made.answer.topics]) == [0, 0]
+    assert fetch(talk, "a").high_watermark == 0
+    assert produce(talk, "a").base_offset == 0
+    talk.restart()
+    assert fetch(talk, "a").high_watermark == 1
+
+
+@pytest.mark.parametrize("name", ["x" * 249, "orders.deleted"])
+def test_odd_names_live_die_and_survive_restarts(talk: Dialogue, name: str) -> None:
+    create_topic(talk, name)
+    produce(talk, name)
+    talk.restart()
+    assert fetch(talk, name).high_watermark == 1
+    assert error_codes(delete(talk, DeleteTopicState(name=name))) == [0]
+    talk.restart()
+    assert talk.node.image.topics == {}
+
+
+def test_a_crash_within_a_deletion_brings_nothing_back(talk: Dialogue) -> None:
+    create_topic(talk, "a")
+    produce(talk, "a")
+    talk.hold_syncs = True
+    talk.send(DeleteTopicsRequest(topics=[DeleteTopicState(name="a")]))
+    # The record of the deletion is in the journal, but nothing was done about it yet.
+    talk.hold_syncs = False
+    talk.restart(crash=True)
+    create_topic(talk, "a")
+    assert fetch(talk, "a").high_watermark == 0
+
+
+def test_topics_grow(talk: Dialogue) -> None:
+    create_topic(talk, "a")
+    three = CreatePartitionsTopic(name="a", count=3, assignments=None)
+    assert error_codes(grow(talk, three, dry=True)) == [0]
+    assert len(talk.node.partitions) == 1
+    assert error_codes(grow(talk, three)) == [0]
+    assert produce(talk, "a", partition=2).error_code == 0
+    assert produce(talk, "a", partition=3).error_code == 3
+
+
+def test_topics_do_not_shrink_nor_grow_oddly(talk: Dialogue) -> None:
+    create_topic(talk, "a", 2)
+    here, nowhere = ([CreatePartitionsAssignment(broker_ids=[n])] for n in (1, 9))
+    cases = [
+        (CreatePartitionsTopic(name="a", count=1, assignments=None), 37),
+        (CreatePartitionsTopic(name="a", count=2, assignments=None), 37),
+        (CreatePartitionsTopic(name="none", count=2, assignments=None), 3),
+        (CreatePartitionsTopic(name="a", count=4, assignments=here), 39),
+        (CreatePartitionsTopic(name="a", count=3, assignments=nowhere), 39),
+        (CreatePartitionsTopic(name="a", count=3, assignments=here), 0),
+    ]
+    for wanted, code in cases:
+        (result,) = grow(talk, wanted)
+        assert result.error_code == code, wanted
+        assert bool(result.error_message) == bool(code)
+
+
+def test_a_topic_does_not_grow_twice_at_once(talk: Dialogue) -> None:
+    create_topic(talk, "a")
+    two = CreatePartitionsTopic(name="a", count=2, assignments=None)
+    assert error_codes(grow(talk, two, two)) == [42, 42]
+    assert len(talk.node.partitions) == 1
+
+
+def test_partitions_are_described_in_pages(talk: Dialogue) -> None:
+    for name in ("b", "a", "c"):
+        create_topic(talk, name, 3)
+    cursor: DescribeTopicPartitionsRequestCursor | None = None
+    seen: list[tuple[str, int]] = []
+    pages = 0
+    while True:
+        request = DescribeTopicPartitionsRequest(response_partition_limit=2, cursor=cursor)
+        page = talk.ask(request)
+        found = [(t.name, p.partition_index) for t in page.topics for p in t.partitions]
+        assert 1 <= len(found) <= 2
+        seen += found
+        pages += 1
+        if page.next_cursor is None:
+            break
+        cursor = DescribeTopicPartitionsRequestCursor(
+            topic_name=page.next_cursor.topic_name,
+            partition_index=page.next_cursor.partition_index,
+        )
+    assert seen == [(name, index) for name in "abc" for index in range(3)]
+    assert pages == 5
+
+
+def test_topics_described_by_name(talk: Dialogue) -> None:
+    topic_id = create_topic(talk, "a")
+    names = [TopicRequest(name=name) for name in ("none", "a")]
+    first, second = talk.ask(DescribeTopicPartitionsRequest(topics=names)).topics
+    assert (first.name, first.topic_id, first.error_code) == ("a", topic_id, 0)
+    assert (second.name, second.error_code, second.partitions) == ("none", 3, [])
+    (partition,) = first.partitions
+    assert (partition.eligible_leader_replicas, partition.last_known_elr) == ([], [])
