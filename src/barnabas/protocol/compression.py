@@ -18,6 +18,8 @@ OUTPUT_BYTES_MAX = 256 * 1024 * 1024
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER_BYTES = 16
 XERIAL_BLOCK_BYTES = 32 * 1024
+TOO_SMALL = "failed to write whole buffer"
+"""What cramjam says where the room it was given does not suffice; else the data are broken."""
 
 
 class Codec(IntEnum):
@@ -57,7 +59,7 @@ def decompress(codec: Codec, content: Buffer, limit: int = OUTPUT_BYTES_MAX) -> 
             case Codec.NONE:
                 unpacked = bytes(content)
             case Codec.GZIP:
-                unpacked = zlib.decompressobj(wbits=31).decompress(content, limit + 1)
+                unpacked = _gzip_decompress(bytes(content), limit)
             case Codec.SNAPPY:
                 unpacked = _snappy_decompress(bytes(content), limit)
             case Codec.LZ4:
@@ -71,10 +73,29 @@ def decompress(codec: Codec, content: Buffer, limit: int = OUTPUT_BYTES_MAX) -> 
     return unpacked
 
 
+def _gzip_decompress(content: bytes, limit: int) -> bytes:
+    unpacker = zlib.decompressobj(wbits=31)
+    unpacked = unpacker.decompress(content, limit + 1)
+    if len(unpacked) <= limit:
+        _check_end(whole=unpacker.eof, rest=unpacker.unused_data)
+    return unpacked
+
+
 def _lz4_decompress(content: bytes, limit: int) -> bytes:
     import lz4.frame
 
-    return bytes(lz4.frame.LZ4FrameDecompressor().decompress(content, max_length=limit + 1))
+    unpacker = lz4.frame.LZ4FrameDecompressor()
+    unpacked = bytes(unpacker.decompress(content, max_length=limit + 1))
+    if len(unpacked) <= limit:
+        _check_end(whole=unpacker.eof, rest=unpacker.unused_data or b"")
+    return unpacked
+
+
+def _check_end(*, whole: bool, rest: bytes) -> None:
+    if not whole:
+        raise ValueError("it is cut short")
+    if rest:
+        raise ValueError(f"{len(rest)} bytes follow its end")
 
 
 def _broken() -> type[Exception]:
@@ -93,8 +114,8 @@ def _zstd_decompress(content: Buffer, limit: int) -> bytes:
         target = bytearray(room)
         try:
             size = cramjam.zstd.decompress_into(content, target)
-        except cramjam.DecompressionError:
-            if room >= limit:
+        except cramjam.DecompressionError as error:
+            if room >= limit or TOO_SMALL not in str(error):
                 raise
             room = min(limit, room * 4)
             continue

@@ -167,25 +167,34 @@ def records(batch: Buffer, header: BatchHeader, limit: int = OUTPUT_BYTES_MAX) -
             end = position + length
             if length < 0 or end > len(body):
                 raise CorruptBatchError("a record reaches past the end of its batch")
-            yield _record(body, position, header, append_time)
-            position = end
+            record, position = _record(body, position, header, append_time)
+            if position != end:
+                raise CorruptBatchError("a record is not as long as it says")
+            yield record
+        if position != len(body):
+            raise CorruptBatchError("bytes follow the last record of a batch")
     except (IndexError, UnicodeDecodeError) as error:
         raise CorruptBatchError("a record is cut short") from error
 
 
-def _record(body: bytes, position: int, header: BatchHeader, append_time: int | None) -> Record:
+def _record(
+    body: bytes, position: int, header: BatchHeader, append_time: int | None
+) -> tuple[Record, int]:
     timestamp_delta, position = read_varint(body, position + 1)
     offset_delta, position = read_varint(body, position)
     key, position = _read_bytes(body, position)
     value, position = _read_bytes(body, position)
     count, position = read_varint(body, position)
+    if count < 0:
+        raise CorruptBatchError(f"a record has {count} headers")
     headers = []
     for _ in range(count):
         name, position = _read_bytes(body, position)
         content, position = _read_bytes(body, position)
         headers.append(((name or b"").decode(), content))
     timestamp = header.base_timestamp + timestamp_delta if append_time is None else append_time
-    return Record(header.base_offset + offset_delta, timestamp, key, value, tuple(headers))
+    offset = header.base_offset + offset_delta
+    return Record(offset, timestamp, key, value, tuple(headers)), position
 
 
 def _read_bytes(body: bytes, position: int) -> tuple[bytes | None, int]:
