@@ -231,9 +231,12 @@ class _Opening:
         log.flushed_offset = min(self.recovery_point, log.end_offset)
         if end < start or not log.segments:
             # Whatever there was lies below the start: begin with an empty segment.
-            self._remove_segments(len(log.segments))
+            removed = len(log.segments)
+            self._remove_segments(removed)
             log.flushed_offset = log.end_offset
             log.roll()
+            if removed:  # and must not come back: the recovery point may soon be above them
+                log.unsynced.add_file(log.active.file)
 
     def _remove_segments(self, count: int) -> None:
         """Delete the first segments: what retention had begun, a crash may have undone."""

@@ -249,13 +249,14 @@ class Segment:
 
     def load_tail(self) -> None:
         """Take over stored indexes and read the headers that they do not cover."""
-        if not self.load_indexes():
+        end = self.size
+        if self.load_indexes():
+            last = self.offset_index.last()
+            self.next_offset = self.base_offset + (last[0] if last else 0)
+            self._note_from(last[1] if last else 0, end)
+        else:
             self.rebuild_indexes()
-            return
-        last, end = self.offset_index.last(), self.size
-        self.next_offset = self.base_offset + (last[0] if last else 0)
-        self._note_from(last[1] if last else 0, end)
-        if self.size:
+        if end:
             # The log's end hangs on the last batch, so that one is looked at closely.
             for _ in walk(self.file, self._recent_positions[-1], end, check=True):
                 pass
