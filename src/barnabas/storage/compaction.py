@@ -32,12 +32,11 @@ from barnabas.protocol.records import (
 from barnabas.storage.checkpoints import read_number, write_number
 from barnabas.storage.log import CLEANER_FILE, Log
 from barnabas.storage.recovery import CLEANING_FOLDER
-from barnabas.storage.segment import Segment
+from barnabas.storage.segment import RELATIVE_OFFSET_MAX, Segment
 from barnabas.storage.swap import swap_in
 from barnabas.storage.walk import walk
 
 KEYS_MAX = 4_000_000
-RELATIVE_OFFSET_MAX = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,10 +33,9 @@ from barnabas.storage.producers import (
     snapshot_offsets,
     snapshot_path,
 )
-from barnabas.storage.segment import Segment
+from barnabas.storage.segment import RELATIVE_OFFSET_MAX, Segment
 
 SNAPSHOTS_KEPT = 2
-RELATIVE_OFFSET_MAX = (1 << 31) - 1
 START_OFFSET_FILE = "log-start-offset"
 TRUNCATED_FILE = "truncated-to"
 CLEANER_FILE = "cleaner-offset"

@@ -13,11 +13,17 @@ from barnabas.model.errors import CorruptBatchError, StorageError
 from barnabas.model.ports import Disk
 from barnabas.storage import producers
 from barnabas.storage.checkpoints import read_number
-from barnabas.storage.log import DELETED, START_OFFSET_FILE, TRUNCATED_FILE, Log, LogSettings
+from barnabas.storage.log import (
+    DELETED,
+    START_OFFSET_FILE,
+    TRUNCATED_FILE,
+    Log,
+    LogSettings,
+)
 from barnabas.storage.names import LOG_SUFFIX, numbered
-from barnabas.storage.segment import Segment
+from barnabas.storage.segment import RELATIVE_OFFSET_MAX, Segment
 from barnabas.storage.swap import SWAP_SUFFIX, finish_swap
-from barnabas.storage.walk import header_at, walk
+from barnabas.storage.walk import header_at, in_order, walk
 
 CLEANING_FOLDER = "cleaning"
 DAMAGED = ".damaged"
@@ -171,17 +177,14 @@ class _Opening:
     def _take(self, segment: Segment, start: int, *, upto_offset: int | None, check: bool) -> int:
         """Note good batches from a position on; return where the first bad or unwanted one is."""
         end = start
-        try:
-            for position, header in walk(segment.file, start, segment.file.size(), check=check):
-                if upto_offset is not None and header.last_offset >= upto_offset:
-                    break
-                if header.base_offset < segment.next_offset:
-                    break  # offsets never go backwards: this is an older file's content
-                segment.note(position, header, header.base_offset)
-                self.log.epochs.assign(header.leader_epoch, header.base_offset)
-                end = position + header.size
-        except CorruptBatchError:
-            pass
+        found = walk(segment.file, start, segment.file.size(), check=check)
+        limit = segment.base_offset + RELATIVE_OFFSET_MAX
+        for position, header in in_order(found, segment.next_offset, limit):
+            if upto_offset is not None and header.last_offset >= upto_offset:
+                break
+            segment.note(position, header, header.base_offset)
+            self.log.epochs.assign(header.leader_epoch, header.base_offset)
+            end = position + header.size
         return end
 
     def _set_aside(self, segment: Segment, end: int) -> None:
@@ -228,9 +231,12 @@ class _Opening:
         log.flushed_offset = min(self.recovery_point, log.end_offset)
         if end < start or not log.segments:
             # Whatever there was lies below the start: begin with an empty segment.
-            self._remove_segments(len(log.segments))
+            removed = len(log.segments)
+            self._remove_segments(removed)
             log.flushed_offset = log.end_offset
             log.roll()
+            if removed:  # and must not come back: the recovery point may soon be above them
+                log.unsynced.add_file(log.active.file)
 
     def _remove_segments(self, count: int) -> None:
         """Delete the first segments: what retention had begun, a crash may have undone."""

@@ -19,6 +19,7 @@ from barnabas.storage.walk import Located, header_at, walk
 
 RECENT_MAX = 256
 INTERVAL_BYTES = 4096
+RELATIVE_OFFSET_MAX = (1 << 31) - 1
 
 
 class Segment:
@@ -213,8 +214,7 @@ class Segment:
         end = self.size
         self.reset()
         try:
-            for position, header in walk(self.file, 0, end, check=False):
-                self.note(position, header, header.base_offset)
+            self._note_from(0, end)
         finally:
             self.size = end
 
@@ -249,19 +249,31 @@ class Segment:
 
     def load_tail(self) -> None:
         """Take over stored indexes and read the headers that they do not cover."""
-        if not self.load_indexes():
+        end = self.size
+        if self.load_indexes():
+            last = self.offset_index.last()
+            self.next_offset = self.base_offset + (last[0] if last else 0)
+            self._note_from(last[1] if last else 0, end)
+        else:
             self.rebuild_indexes()
-            return
-        last, end = self.offset_index.last(), self.size
-        for position, header in walk(self.file, last[1] if last else 0, end, check=False):
-            self.note(position, header, header.base_offset)
-        if self.size:
+        if end:
+            # The log's end hangs on the last batch, so that one is looked at closely.
+            for _ in walk(self.file, self._recent_positions[-1], end, check=True):
+                pass
             self.first_append_ms = header_at(self.file, 0, self.size).max_timestamp
 
     def close(self) -> None:
         """Write what the indexes hold in memory and let go of the file."""
         self.write_indexes()
         self.file.close()
+
+    def _note_from(self, start: int, end: int) -> None:
+        """Take in the batches in a part of the file, unless their offsets make no sense."""
+        for position, header in walk(self.file, start, end, check=False):
+            ascends = self.next_offset <= header.base_offset
+            if not ascends or header.last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
+                raise CorruptBatchError(f"offset {header.base_offset} stands at byte {position}")
+            self.note(position, header, header.base_offset)
 
     def _start_for(self, offset: int) -> int:
         for relative, position in self.offset_index.downwards(offset - self.base_offset):

@@ -75,7 +75,8 @@ def _good_end(segment: "Segment", start: int, end: int, offset: int) -> int:
     bad = _first_bad(segment, start, end)
     if bad == start:
         raise CorruptBatchError(f"{segment.file.path} is damaged at byte {start}")
-    if header_at(segment.file, start, segment.size).base_offset > offset:
+    first = header_at(segment.file, start, segment.size)
+    if not first.base_offset <= offset <= first.last_offset:
         raise CorruptBatchError(f"{segment.file.path} is damaged before byte {start}")
     return end if bad is None else bad
 

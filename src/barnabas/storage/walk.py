@@ -65,3 +65,28 @@ def walk(file: File, start: int, end: int, *, check: bool) -> Iterator[Located]:
             verify(memoryview(window)[inner : inner + header.size], header)
         yield Located(position, header)
         position += header.size
+
+
+def in_order(batches: Iterator[Located], expected: int, limit: int) -> Iterator[Located]:
+    """Yield batches up to the first that is damaged or whose offsets cannot be right.
+
+    Offsets ascend, and no checksum covers them. Where two batches overlap, the one that also
+    comes after a gap is the one that lies; else it is the later, an older file's content.
+    """
+    held: Located | None = None
+    try:
+        for found in batches:
+            header = found.header
+            if header.last_offset > limit or (held is None and header.base_offset < expected):
+                break
+            if held is not None:
+                if header.base_offset <= held.header.last_offset:
+                    held = None if held.header.base_offset > expected else held
+                    break
+                yield held
+                expected = held.header.last_offset + 1
+            held = found
+    except CorruptBatchError:
+        pass
+    if held is not None:
+        yield held
