@@ -196,13 +196,19 @@ def test_folders(disk: OsDisk, tmp_path: Path) -> None:
     assert disk.list(deep) == ["y", "z"]
     assert disk.exists(deep)
     disk.sync_folder(deep)
-    disk.sync_all()
     disk.remove_tree(str(tmp_path / "a"))
     assert not disk.exists(deep)
     disk.remove_tree(deep)
     disk.remove(deep)
     with pytest.raises(FileNotFoundError):
         disk.sync_folder(deep)
+
+
+def test_everything_is_synced_in_one_call(disk: OsDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    monkeypatch.setattr(os, "sync", lambda: calls.append("sync"))
+    disk.sync_all()
+    assert calls == ["sync"]
 
 
 def test_there_is_room(disk: OsDisk, tmp_path: Path) -> None:
