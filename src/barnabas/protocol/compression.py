@@ -135,6 +135,7 @@ def _snappy_decompress(content: bytes, limit: int) -> bytes:
         blocks.append(block)
         total += len(block)
         position += size
+    _check_end(whole=position == len(content), rest=b"")
     return b"".join(blocks)
 
 

@@ -15,6 +15,8 @@ from barnabas.protocol.records import (
 )
 
 WINDOW_BYTES = 1024 * 1024
+LOOK_BYTES = 4096
+LOOK_BYTES_MAX = 16 * LOOK_BYTES
 BATCH_BYTES_MAX = 1 << 30
 
 
@@ -50,11 +52,12 @@ def walk(file: File, start: int, end: int, *, check: bool) -> Iterator[Located]:
     With `check` the whole batch is read and its checksum compared; without, headers alone.
     """
     position, window_start, window = start, start, b""
+    ahead = WINDOW_BYTES if check else LOOK_BYTES
     while position < end:
         needed = HEADER_BYTES
         while True:
             if position + needed > window_start + len(window):
-                span = min(max(needed, WINDOW_BYTES if check else 4096), end - position)
+                span = min(max(needed, ahead), end - position)
                 window_start, window = position, file.read(position, span)
             header = plausible(window, position - window_start, end - position)
             if not check or needed == header.size:
@@ -63,6 +66,8 @@ def walk(file: File, start: int, end: int, *, check: bool) -> Iterator[Located]:
         if check:
             inner = position - window_start
             verify(memoryview(window)[inner : inner + header.size], header)
+        elif header.size < ahead < LOOK_BYTES_MAX:
+            ahead *= 2  # many small batches: fewer and larger reads
         yield Located(position, header)
         position += header.size
 

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from barnabas.protocol.compression import Codec
-from barnabas.protocol.records import CONTROL, DELETE_HORIZON, LOG_APPEND_TIME, records
+from barnabas.protocol.crc import crc32c
+from barnabas.protocol.records import CONTROL, CRC_FROM, DELETE_HORIZON, LOG_APPEND_TIME, records
 from barnabas.storage import compaction
 from barnabas.storage.compaction import Cleaned, CleaningPlan, Group, Urgency
 from barnabas.storage.log import Log, LogSettings
@@ -122,9 +123,6 @@ def test_markers_and_batches_that_cannot_be_opened_stay_as_they_are() -> None:
     append(log, make_batch([(b"\0\0\0\1", b"x")], attributes=CONTROL))
     broken = make_batch([(b"a", b"1")], attributes=0)
     broken[61] ^= 0x7F  # the first record's length
-    from barnabas.protocol.crc import crc32c
-    from barnabas.protocol.records import CRC_FROM
-
     broken[17:21] = crc32c(broken[CRC_FROM:]).to_bytes(4, "big")
     append(log, broken)
     append(log, make_batch([(b"\0\0\0\1", b"y")]))
@@ -144,7 +142,8 @@ def test_a_read_across_what_is_gone_finds_what_follows() -> None:
         ((header, _), *_) = batches_in(log.read(offset, 1, end, at_least_one=True))
         assert header.last_offset >= offset
     assert log.start_offset == 0
-    assert list(left(log)) == [19] or len(left(log)) > 1
+    assert len(left(log)) < 5
+    assert left(log)[19] == (b"a", b"19")
 
 
 def test_a_log_of_which_nothing_is_left_keeps_its_start_and_its_end() -> None:
@@ -153,7 +152,7 @@ def test_a_log_of_which_nothing_is_left_keeps_its_start_and_its_end() -> None:
     compact(log)
     assert left(log) == {}
     assert (log.start_offset, log.end_offset) == (0, 3)
-    assert [segment.next_offset for segment in log.segments] == [2, 3] or len(log.segments) == 3
+    assert [(s.base_offset, s.next_offset) for s in log.segments] == [(0, 1), (1, 2), (2, 3)]
     again = open_log(disk, FOLDER, SEGMENTS).log
     assert (again.start_offset, again.end_offset) == (0, 3)
     assert again.read(0, 1, 3, at_least_one=True) is not None
@@ -172,7 +171,8 @@ def test_small_segments_are_joined() -> None:
 
 
 def test_memory_for_fewer_keys_takes_more_passes() -> None:
-    log = log_of(*[[(b"%d" % (n % 3), b"%d" % n)] for n in range(9)])
+    batches: list[list[Pair]] = [[(b"%d" % (n % 3), b"%d" % n)] for n in range(9)]
+    log = log_of(*batches)
     work = plan(log)
     assert work is not None
     cleaned = compaction.clean(log.disk, work, keys_max=2)

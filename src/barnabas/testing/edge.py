@@ -1,0 +1,107 @@
+"""An edge without threads: carries out a node's effects at once, on any disk, and counts them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+
+from barnabas.metadata.records import TopicCreated, TopicDeleted
+from barnabas.model.errors import CorruptBatchError
+from barnabas.model.ports import Disk
+from barnabas.model.settings import BrokerSettings, Settings
+from barnabas.node.effects import Clean, Effect, Flush, Notice, Remove, Verify
+from barnabas.node.maintenance import Maintenance
+from barnabas.node.node import Node
+from barnabas.storage.compaction import clean
+from barnabas.storage.flush import carry_out
+
+START_MS = 1_000_000
+
+
+class Edge:
+    """A node with its chores and its effects, moved by hand."""
+
+    def __init__(self, disk: Disk, settings: Settings | None = None) -> None:
+        self.disk = disk
+        self.now_ms = START_MS
+        self.notices: list[Notice] = []
+        self.held: list[Flush] = []
+        self.hold_syncs = False
+        broker = BrokerSettings(data_dir="data")
+        self.node = Node(settings or Settings(broker=broker), disk, Random(1))
+        self.maintenance = Maintenance(self.node, lambda: self.now_ms)
+
+    def start(self) -> "Edge":
+        """Load everything."""
+        self.node.start(self.now_ms)
+        self.settle()
+        return self
+
+    def stop(self) -> None:
+        """Flush and close as `BrokerProcess` does."""
+        for partition in self.node.partitions.values():
+            partition.log.flush()
+        self.node.stop()
+
+    def create(
+        self, name: str, config: Mapping[str, str] | None = None, number: int = 1
+    ) -> TopicCreated:
+        """Make a topic of one partition, with configs and an id made from a number."""
+        record = TopicCreated(
+            name=name,
+            topic_id=f"{number:032x}",
+            replicas=[[self.node.node_id]],
+            config=dict(config or {}),
+        )
+        self.node.commit([record], self.now_ms)
+        self.settle()
+        return record
+
+    def delete(self, record: TopicCreated) -> None:
+        """Delete a topic."""
+        self.node.commit([TopicDeleted(topic_id=record.topic_id)], self.now_ms)
+        self.settle()
+
+    def settle(self) -> None:
+        """Carry out effects until there are none."""
+        while self.node.outbox:
+            effects: Sequence[Effect] = self.node.outbox[:]
+            self.node.outbox.clear()
+            for effect in effects:
+                self._carry_out(effect)
+
+    def release(self) -> None:
+        """Report the syncs that were held back; they were carried out long ago."""
+        held, self.held = self.held, []
+        for flush in held:
+            flush.done()
+        self.settle()
+
+    def do(self, chore: Callable[[], object]) -> None:
+        """Run one chore and what it asks for."""
+        chore()
+        self.settle()
+
+    def said(self, event: str) -> list[Notice]:
+        """Return the notices of a kind."""
+        return [notice for notice in self.notices if notice.event == event]
+
+    def _carry_out(self, effect: Effect) -> None:
+        match effect:
+            case Flush():
+                carry_out(self.disk, effect.task)
+                if self.hold_syncs:
+                    self.held.append(effect)
+                else:
+                    effect.done()
+            case Remove():
+                for path in effect.paths:
+                    self.disk.remove_tree(path)
+                    self.disk.remove(path)
+            case Clean():
+                try:
+                    effect.done(clean(self.disk, effect.plan))
+                except (OSError, CorruptBatchError):
+                    effect.done(None)
+            case Verify():
+                effect.done([])
+            case Notice():
+                self.notices.append(effect)

@@ -1,0 +1,201 @@
+"""Chores: what they do, and that one that fails keeps no other from its turn."""
+
+import pytest
+
+from barnabas.model.ids import TopicPartition
+from barnabas.node.maintenance import CLEAN_AGAIN_AFTER_MS, FLUSH_TICK_MS
+from barnabas.node.partition import Partition
+from barnabas.testing.batches import make_batch, read_all
+from barnabas.testing.edge import START_MS, Edge
+from barnabas.testing.memory_disk import MemoryDisk
+
+SMALL = {"segment.bytes": "1024"}
+COMPACTED = {
+    "cleanup.policy": "compact",
+    "min.cleanable.dirty.ratio": "0",
+    "segment.bytes": "1024",
+}
+
+
+@pytest.fixture
+def edge() -> Edge:
+    return Edge(MemoryDisk()).start()
+
+
+def disk_of(edge: Edge) -> MemoryDisk:
+    assert isinstance(edge.disk, MemoryDisk)
+    return edge.disk
+
+
+def fill(edge: Edge, name: str, count: int = 40, timestamp: int = START_MS) -> Partition:
+    partition = edge.node.partitions[TopicPartition(name, 0)]
+    for number in range(count):
+        batch = make_batch([(b"key", b"%d" % number * 20)], timestamp=timestamp)
+        partition.append(batch, timestamp)
+        edge.settle()
+    return partition
+
+
+def test_retention_drops_what_is_too_old_and_its_files(edge: Edge) -> None:
+    edge.create("orders", {**SMALL, "retention.ms": "1000"})
+    partition = fill(edge, "orders")
+    edge.do(edge.maintenance.retain)
+    assert partition.log.start_offset == 0
+    edge.now_ms += 1_001
+    edge.do(edge.maintenance.retain)
+    assert (partition.log.start_offset, partition.log.end_offset) == (40, 40)
+    names = disk_of(edge).list(partition.log.folder)
+    assert [name for name in names if name.endswith(".log")] == [f"{40:020d}.log"]
+    assert edge.said("dropped old segments")
+
+
+def test_retention_frees_a_full_disk(edge: Edge) -> None:
+    edge.create("orders", {**SMALL, "retention.bytes": "1500"})
+    partition = fill(edge, "orders")
+    disk = disk_of(edge)
+    disk.room = 0
+    edge.do(edge.maintenance.retain)
+    assert partition.log.start_offset > 0
+    assert disk.room > 1_000
+    before = partition.log.end_offset
+    fill(edge, "orders", 3)
+    assert partition.log.end_offset == before + 3
+
+
+def test_a_segment_that_cannot_be_rolled_keeps_nobody_else_waiting(edge: Edge) -> None:
+    for number, name in enumerate(("first", "second"), 1):
+        edge.create(name, {**SMALL, "segment.ms": "500", "retention.bytes": "0"}, number)
+        fill(edge, name)
+    disk = disk_of(edge)
+
+    def before(operation: str, path: str) -> None:
+        if operation == "create" and "first" in path:
+            raise OSError(5, "broken", path)
+
+    disk.before = before
+    edge.now_ms += 501
+    edge.do(edge.maintenance.retain)
+    assert edge.said("cannot begin a new segment")
+    second = edge.node.partitions[TopicPartition("second", 0)].log
+    assert second.start_offset == second.end_offset == 40
+
+
+def test_a_failing_chore_has_its_next_turn_all_the_same(edge: Edge) -> None:
+    edge.maintenance.start()
+    turns = []
+
+    def flush() -> None:
+        turns.append(edge.node.timers.now_ms)
+        raise RuntimeError("once")
+
+    edge.maintenance._every(FLUSH_TICK_MS, flush)
+    for _ in range(2):
+        edge.node.timers.now_ms += FLUSH_TICK_MS
+        with pytest.raises(RuntimeError, match="once"):
+            edge.node.timers.fire()
+    assert len(turns) == 2
+
+
+def test_silent_producers_are_forgotten(edge: Edge) -> None:
+    edge.create("orders")
+    partition = edge.node.partitions[TopicPartition("orders", 0)]
+    partition.append(make_batch(timestamp=START_MS, producer=(1, 0, 0)), START_MS)
+    edge.do(edge.maintenance.retain)
+    assert partition.log.producers.by_id
+    edge.now_ms += edge.node.settings.storage.producer_id_expiration_ms + 1
+    edge.do(edge.maintenance.retain)
+    assert not partition.log.producers.by_id
+
+
+def test_an_interval_is_kept(edge: Edge) -> None:
+    edge.create("orders", {"flush": "interval", "flush.ms": "1000"})
+    partition = fill(edge, "orders", 1)
+    timers = edge.node.timers
+    edge.do(edge.maintenance.flush)
+    timers.now_ms += 999
+    edge.do(edge.maintenance.flush)
+    assert partition.log.flushed_offset == 0
+    timers.now_ms += 1
+    edge.do(edge.maintenance.flush)
+    assert partition.log.flushed_offset == 1
+
+
+def test_a_number_of_messages_does_not_wait_for_the_interval(edge: Edge) -> None:
+    edge.create("orders", {"flush": "interval", "flush.messages": "3"})
+    partition = fill(edge, "orders", 2)
+    edge.do(edge.maintenance.flush)
+    assert partition.log.flushed_offset == 0
+    fill(edge, "orders", 1)
+    edge.do(edge.maintenance.flush)
+    assert partition.log.flushed_offset == 3
+
+
+def test_a_segment_that_time_sealed_is_synced_without_further_appends(edge: Edge) -> None:
+    edge.create("orders", {"segment.ms": "500"})
+    partition = fill(edge, "orders", 1)
+    edge.now_ms += 501
+    edge.do(edge.maintenance.retain)
+    assert partition.log.unsynced.any_files
+    edge.do(edge.maintenance.flush)
+    edge.node.timers.now_ms += 10_000
+    edge.do(edge.maintenance.flush)
+    assert not partition.log.unsynced.any_files
+
+
+def test_compacted_topics_are_compacted(edge: Edge) -> None:
+    edge.create("orders", COMPACTED)
+    partition = fill(edge, "orders")
+    before = len(read_all(partition.log))
+    edge.do(edge.maintenance.compact)
+    assert edge.said("compacted a log")
+    assert len(read_all(partition.log)) < before
+    assert partition.log.end_offset == 40
+
+
+def test_a_damaged_log_does_not_keep_the_others_from_compaction(edge: Edge) -> None:
+    for number, name in enumerate(("first", "second"), 1):
+        edge.create(name, COMPACTED, number)
+        fill(edge, name)
+    first = edge.node.partitions[TopicPartition("first", 0)].log
+    disk_of(edge).flip(first.segments[0].paths[0], 80 * 8)
+    edge.do(edge.maintenance.compact)
+    edge.do(edge.maintenance.compact)
+    (notice,) = edge.said("compacted a log")
+    assert notice.facts["partition"] == "second-0"
+    disk_of(edge).flip(first.segments[0].paths[0], 80 * 8)
+    edge.node.timers.now_ms += CLEAN_AGAIN_AFTER_MS
+    edge.do(edge.maintenance.compact)
+    assert len(edge.said("compacted a log")) == 2
+
+
+def test_a_swap_that_the_disk_refuses_is_tried_later(edge: Edge) -> None:
+    edge.create("orders", COMPACTED)
+    partition = fill(edge, "orders")
+    contents = [bytes(batch) for _, batch in read_all(partition.log)]
+
+    def before(operation: str, path: str) -> None:
+        if operation == "rename" and path.endswith(".swap"):
+            raise OSError(5, "broken", path)
+
+    disk_of(edge).before = before
+    edge.do(edge.maintenance.compact)
+    assert edge.said("cannot swap in a compacted log")
+    assert [bytes(batch) for _, batch in read_all(partition.log)] == contents
+    disk_of(edge).before = None
+    again = Edge(edge.disk).start().node.partitions[TopicPartition("orders", 0)].log
+    assert again.end_offset == 40
+    assert len(read_all(again)) < 40
+
+
+def test_a_topic_deleted_during_its_compaction_stays_deleted(edge: Edge) -> None:
+    record = edge.create("orders", COMPACTED)
+    fill(edge, "orders")
+    edge.maintenance.compact()
+    effects = edge.node.outbox[:]
+    edge.node.outbox.clear()
+    edge.delete(record)
+    edge.node.outbox += effects
+    edge.settle()
+    assert disk_of(edge).list("data/topics") == []
+    assert not edge.said("compacted a log")
+    assert edge.maintenance._cleaning is None
