@@ -20,11 +20,16 @@ CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 FORMAT_TIMEOUT_S = 60.0
 
 
+FOREVER_MS = str(2**63 - 1)
+
+
 class Flush(Enum):
     """When an acked record is on the disk itself, not only in the operating system's cache."""
 
-    INTERVAL = "interval"
-    """Some time after the ack: Kafka's default."""
+    LATER = "later"
+    """When the operating system sees fit: Kafka's default."""
+    SECOND = "second"
+    """At most a second after the ack: what Barnabas's `flush=interval` does by default."""
     ACK = "ack"
     """Before the ack: Barnabas's default."""
 
@@ -71,8 +76,12 @@ class Barnabas:
         return [BARNABAS, "serve", "--listen", f"127.0.0.1:{port}", "--data", data, "--json"]
 
     def topic_config(self, flush: Flush) -> dict[str, str]:
-        """The policy has a name of its own."""
-        return {"flush": flush.value}
+        """The policy has a name of its own; the interval without end is Kafka's default."""
+        return {
+            Flush.LATER: {"flush": "interval", "flush.ms": FOREVER_MS},
+            Flush.SECOND: {"flush": "interval", "flush.ms": "1000"},
+            Flush.ACK: {"flush": "ack"},
+        }[flush]
 
 
 KAFKA_JVM = [
@@ -140,8 +149,12 @@ class Kafka:
         return [*java("kafka.Kafka", [*KAFKA_JVM, logging]), data / "server.properties"]
 
     def topic_config(self, flush: Flush) -> dict[str, str]:
-        """Flushing each batch before its ack is a setting; the other policy is the default."""
-        return {"flush.messages": "1"} if flush is Flush.ACK else {}
+        """Flushing each batch before its ack is a setting; leaving it to the system the default."""
+        return {
+            Flush.LATER: {},
+            Flush.SECOND: {"flush.ms": "1000"},
+            Flush.ACK: {"flush.messages": "1"},
+        }[flush]
 
 
 BROKERS: dict[str, Broker] = {broker.name: broker for broker in (Barnabas(), Kafka())}

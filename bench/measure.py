@@ -127,7 +127,7 @@ class Visit:
         """Kafka's JVM compiles what it runs often; both brokers get the same chance to."""
         for load in WARM_UP:
             with suppress(LoadError):
-                self._press_load(broker, load, 1, Flush.INTERVAL)
+                self._press_load(broker, load, 1, Flush.LATER)
 
     def _press(self, broker: Running, row: Row) -> Figures:
         return self._press_load(broker, row.load, row.partitions, row.flush)
@@ -150,7 +150,7 @@ class Visit:
 
     def _fill(self, broker: Running) -> None:
         """Data to find again at the second start; its topic is left in place."""
-        config = self._broker.topic_config(Flush.INTERVAL)
+        config = self._broker.topic_config(Flush.LATER)
         broker.create_topic("bench-kept", RESTART_PARTITIONS, config)
         fill(self._target(broker, "bench-kept", RESTART_PARTITIONS), 1024)
 

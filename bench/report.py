@@ -20,8 +20,9 @@ parentheses. The ratio is Barnabas / Kafka, of the medians. Goals: throughput at
 latency at most 0.5x, memory and start-up at most 0.2x. Clients and broker share the cores, so
 bulk rows show the client's cost as well; "CPU-seconds a GB" shows the broker's alone.
 
-"Flushed later" is Kafka's default beside Barnabas with `flush=interval`; every row has it unless
-it says "flushed before the ack": that is Barnabas's default (`flush=ack`) beside Kafka with
+Records are flushed to the disk when the operating system sees fit, which is Kafka's default, unless
+a row says otherwise. "Flushed every second" is `flush.ms=1000` on both, Barnabas's default for
+`flush=interval`. "Flushed before the ack" is Barnabas's default (`flush=ack`) beside Kafka with
 `flush.messages=1`.
 """
 

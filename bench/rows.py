@@ -29,7 +29,7 @@ class Row:
     load: Load
     metrics: tuple[Metric, ...]
     partitions: int = 1
-    flush: Flush = Flush.INTERVAL
+    flush: Flush = Flush.LATER
     needs_groups: bool = False
 
 
@@ -94,6 +94,14 @@ PRODUCE = (
         load=JavaProduce(size=1024),
         metrics=LARGE,
         partitions=100,
+    ),
+    Row(
+        key="produce-1k-big-second",
+        section="Produce",
+        title="1 KB, big batches, flushed every second",
+        load=JavaProduce(size=1024, properties=BIG_BATCHES),
+        metrics=LARGE,
+        flush=Flush.SECOND,
     ),
     Row(
         key="produce-1k-rdkafka",
@@ -166,6 +174,14 @@ LATENCY = (
         title="1 KB at 5,000 msg/s",
         load=EndToEnd(size=1024, rate=5000),
         metrics=LATENCIES,
+    ),
+    Row(
+        key="end-to-end-5000-second",
+        section="End-to-end latency",
+        title="1 KB at 5,000 msg/s, flushed every second",
+        load=EndToEnd(size=1024, rate=5000),
+        metrics=LATENCIES,
+        flush=Flush.SECOND,
     ),
     Row(
         key="ack-latency",

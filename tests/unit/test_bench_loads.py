@@ -84,7 +84,9 @@ def test_row_keys_are_unique() -> None:
 
 def test_flush_policies_make_the_same_promise_on_both_brokers() -> None:
     ours, theirs = BROKERS["barnabas"], BROKERS["kafka"]
-    assert ours.topic_config(Flush.INTERVAL) == {"flush": "interval"}
-    assert theirs.topic_config(Flush.INTERVAL) == {}
+    assert ours.topic_config(Flush.LATER) == {"flush": "interval", "flush.ms": str(2**63 - 1)}
+    assert theirs.topic_config(Flush.LATER) == {}
+    assert ours.topic_config(Flush.SECOND) == {"flush": "interval", "flush.ms": "1000"}
+    assert theirs.topic_config(Flush.SECOND) == {"flush.ms": "1000"}
     assert ours.topic_config(Flush.ACK) == {"flush": "ack"}
     assert theirs.topic_config(Flush.ACK) == {"flush.messages": "1"}
