@@ -96,8 +96,9 @@ Check = Callable[[Found], None]
 EVERYTHING = content(filled()[1])
 
 
-def compact(disk: MemoryDisk, log: Log) -> None:
-    """Clean everything that is sealed."""
+def compact(disk: MemoryDisk, log: Log, joined_bytes: int = 300) -> None:
+    """Clean everything that is sealed, joining segments up to a size."""
+    log.settings = LogSettings(segment_bytes=joined_bytes, index_interval_bytes=100)
     work = compaction.plan(
         log, compaction.Urgency(0, 0, 1 << 40), delete_retention_ms=10, now_ms=50, upto=1 << 40
     )
@@ -111,7 +112,11 @@ def compacted() -> list[Record]:
     return content(log)
 
 
-def test_a_compaction_happens_segment_by_segment_or_not_at_all() -> None:
+joining = pytest.mark.parametrize("joined_bytes", [300, 900, 100_000])
+
+
+@joining
+def test_a_compaction_happens_segment_by_segment_or_not_at_all(joined_bytes: int) -> None:
     after = compacted()
     assert 0 < len(after) < len(EVERYTHING)
 
@@ -123,19 +128,19 @@ def test_a_compaction_happens_segment_by_segment_or_not_at_all() -> None:
         assert set(left) >= set(after), found.where
         assert found.log.end_offset == 24, found.where
 
-    every_cut(compact, check)
+    every_cut(partial(compact, joined_bytes=joined_bytes), check)
 
 
-def test_a_crash_within_the_recovery_from_a_crash() -> None:
-    """Recovery is interrupted at every step of its own, twice over."""
-
+@joining
+def test_a_crash_within_the_recovery_from_a_crash(joined_bytes: int) -> None:
+    """Recovery is interrupted at every step of its own."""
     disk, log = filled()
-    steps_of_compaction = count_steps(disk, partial(compact, disk, log))
+    steps_of_compaction = count_steps(disk, partial(compact, disk, log, joined_bytes))
 
     def half_compacted(seed: int) -> MemoryDisk:
         disk, log = filled()
         step = Random(seed).randint(1, steps_of_compaction)
-        interrupt(disk, step, partial(compact, disk, log), Random(seed))
+        interrupt(disk, step, partial(compact, disk, log, joined_bytes), Random(seed))
         return disk
 
     after = set(compacted())

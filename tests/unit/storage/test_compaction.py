@@ -278,3 +278,20 @@ def test_plans_and_outcomes_travel_as_json() -> None:
     cleaned = compaction.clean(log.disk, work)
     groups, *facts = json.loads(json.dumps(cleaned))
     assert Cleaned([Group(*group) for group in groups], *facts) == cleaned
+
+
+def test_a_cut_into_what_is_gone_leaves_no_hole() -> None:
+    """Offsets are not given out again, and what follows is still there after a crash."""
+    disk = MemoryDisk()
+    settings = LogSettings(segment_bytes=300, index_interval_bytes=50)
+    batches: list[list[Pair]] = [[(b"a", b"%d" % number)] for number in range(20)]
+    log = log_of(*batches, disk=disk, settings=settings)
+    compact(log)
+    gap = next(o for o in range(1, 20) if o not in left(log) and o - 1 not in left(log))
+    log.truncate(gap)
+    assert log.end_offset == gap
+    log.roll()
+    assert append(log, make_batch([(b"new", b"1")])) == gap
+    again = open_log(disk, FOLDER, settings).log
+    assert again.end_offset == gap + 1
+    assert left(again)[gap] == (b"new", b"1")

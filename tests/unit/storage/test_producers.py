@@ -1,10 +1,13 @@
 """Idempotent producers: what is a repetition, what does not follow, what a snapshot keeps."""
 
+from random import Random
+
 import pytest
 
 from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
 from barnabas.protocol.records import BatchHeader, parse_header
-from barnabas.storage.log import LogSettings
+from barnabas.storage import compaction
+from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.producers import SEQUENCE_MASK, ProducerStates, SentBatch
 from barnabas.storage.recovery import open_log
 from barnabas.testing.batches import append, make_batch
@@ -156,3 +159,58 @@ def test_a_snapshot_from_beyond_the_end_is_not_believed() -> None:
     again = open_log(disk, FOLDER, LogSettings()).log
     assert [b.first_sequence for b in again.producers.by_id[7].batches] == [0]
     assert disk.exists(f"{FOLDER}/notes.snapshot")
+
+
+def forgetful(count: int) -> tuple[MemoryDisk, LogSettings]:
+    """Return a log whose first batches are overtaken, and their producer's only ones."""
+    disk, settings = MemoryDisk(), LogSettings(segment_bytes=400)
+    log = open_log(disk, FOLDER, settings).log
+    append(log, make_batch([(b"a", b"1")], producer=(7, 0, 0)))
+    for number in range(count):
+        append(log, make_batch([(b"a", b"2")], producer=(8, 0, number)))
+    log.flush()
+    return disk, settings
+
+
+def compact_all(log: Log, upto: int) -> None:
+    work = compaction.plan(
+        log, compaction.Urgency(0, 0, 1 << 40), delete_retention_ms=1, now_ms=1, upto=upto
+    )
+    assert work is not None
+    compaction.apply(log, compaction.clean(log.disk, work))
+
+
+def test_what_compaction_removes_is_remembered_even_after_a_crash_took_the_snapshots() -> None:
+    disk, settings = forgetful(9)
+    for name in disk.list(FOLDER):
+        if name.endswith(".snapshot"):
+            disk.remove(f"{FOLDER}/{name}")
+    log = open_log(disk, FOLDER, settings).log
+    compact_all(log, log.end_offset)
+    again = open_log(disk, FOLDER, settings, recovery_point=log.end_offset).log
+    assert again.producers.check(header(0)) == SentBatch(0, 0, 0, 0)
+
+
+def test_what_compaction_removes_is_remembered_after_a_truncation() -> None:
+    disk, settings = forgetful(20)
+    log = open_log(disk, FOLDER, settings).log
+    compacted = log.segments[1].base_offset
+    compact_all(log, compacted)
+    log.truncate(compacted + 1)
+    assert log.producers.check(header(0)) == SentBatch(0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_snapshots_of_what_was_cut_do_not_come_back(seed: int) -> None:
+    disk = MemoryDisk()
+    log = open_log(disk, FOLDER, LogSettings(), root="data").log
+    append(log, make_batch(producer=(7, 0, 0)))
+    log.roll()
+    log.flush()
+    log.truncate(0)
+    append(log, make_batch(producer=(8, 0, 0)))
+    log.flush()
+    log.roll()
+    disk.power_cut(Random(seed))
+    again = open_log(disk, FOLDER, LogSettings(), root="data").log
+    assert set(again.producers.by_id) == {8}

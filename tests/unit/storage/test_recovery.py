@@ -310,3 +310,18 @@ def test_a_changed_offset_hides_its_batch_and_what_follows() -> None:
         again = opened(disk, BIG).log
         assert bases(again) in ([0, 2], [0]), f"bit {bit}"
         assert again.end_offset <= 4
+
+
+def test_an_index_that_no_flush_vouches_for_is_made_anew() -> None:
+    """A flush that began before the roll says nothing of what the roll wrote."""
+    disk = MemoryDisk()
+    log = opened(disk, BIG).log
+    for number in range(20):
+        append(log, make_batch(2, timestamp=number))
+    task = log.begin_flush()
+    assert task is not None
+    log.roll()
+    log.finish_flush(task)
+    disk.cut(path_of(0, "timeindex"), 12)
+    again = opened(disk, BIG, point=log.flushed_offset).log
+    assert [segment.max_timestamp for segment in again.segments] == [19, -1]
