@@ -8,7 +8,7 @@ LISTEN ?= 127.0.0.1:9092
 SECONDS ?= 60
 SEED   ?= 1
 
-.PHONY: run test check format bench bench-quick compat chaos fuzz clean help
+.PHONY: run test check format bench bench-quick chaos fuzz clean help
 
 help: ## Show the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
