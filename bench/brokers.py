@@ -117,6 +117,7 @@ log.segment.bytes=1073741824
 log.retention.check.interval.ms=300000
 log.segment.delete.delay.ms=1000
 log.initial.task.delay.ms=1000
+log.flush.scheduler.interval.ms=1000
 """
 
 
