@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from bench.brokers import Broker, Flush, free_port, fresh_data
 from bench.java_loads import JavaProduce
 from bench.loads import Consume, Figures, Load, Requests, Target, fill
+from bench.machine import warm_memory
 from bench.process import LoadError
 from bench.report import BROKER_ROW
 from bench.results import Sample
@@ -130,6 +131,7 @@ class Visit:
                 self._press_load(broker, load, 1, Flush.LATER)
 
     def _press(self, broker: Running, row: Row) -> Figures:
+        warm_memory(row.warm_gb)
         return self._press_load(broker, row.load, row.partitions, row.flush)
 
     def _press_load(self, broker: Running, load: Load, partitions: int, flush: Flush) -> Figures:

@@ -31,6 +31,8 @@ class Row:
     partitions: int = 1
     flush: Flush = Flush.LATER
     needs_groups: bool = False
+    warm_gb: int = 1
+    """Free memory that is touched before: about what the row writes."""
 
 
 SMALL = (MESSAGES, CPU)
@@ -57,6 +59,7 @@ PRODUCE = (
         title="100 B, big batches",
         load=JavaProduce(size=100, properties=BIG_BATCHES),
         metrics=SMALL,
+        warm_gb=4,
     ),
     Row(
         key="produce-1k-big",
@@ -64,6 +67,7 @@ PRODUCE = (
         title="1 KB, big batches",
         load=JavaProduce(size=1024, properties=BIG_BATCHES),
         metrics=LARGE,
+        warm_gb=4,
     ),
     Row(
         key="produce-100b-lz4",
@@ -102,6 +106,7 @@ PRODUCE = (
         load=JavaProduce(size=1024, properties=BIG_BATCHES),
         metrics=LARGE,
         flush=Flush.SECOND,
+        warm_gb=4,
     ),
     Row(
         key="produce-1k-rdkafka",
@@ -109,6 +114,7 @@ PRODUCE = (
         title="1 KB, librdkafka, batches up to 1 MB",
         load=Produce(size=1024),
         metrics=LARGE,
+        warm_gb=4,
     ),
 )
 
@@ -119,6 +125,7 @@ CONSUME = (
         title="100 B",
         load=Consume(size=100),
         metrics=SMALL,
+        warm_gb=2,
     ),
     Row(
         key="consume-1k",
@@ -126,6 +133,7 @@ CONSUME = (
         title="1 KB",
         load=Consume(size=1024),
         metrics=LARGE,
+        warm_gb=2,
     ),
     Row(
         key="consume-100b-100p",
@@ -134,6 +142,7 @@ CONSUME = (
         load=Consume(size=100),
         metrics=SMALL,
         partitions=100,
+        warm_gb=2,
     ),
     Row(
         key="consume-1k-100p",
@@ -142,6 +151,7 @@ CONSUME = (
         load=Consume(size=1024),
         metrics=LARGE,
         partitions=100,
+        warm_gb=2,
     ),
     Row(
         key="consume-1k-group",
@@ -157,6 +167,7 @@ CONSUME = (
         title="1 KB",
         load=ProduceAndConsume(size=1024),
         metrics=LARGE,
+        warm_gb=4,
     ),
 )
 
@@ -167,6 +178,7 @@ LATENCY = (
         title="1 KB at 2,000 msg/s",
         load=EndToEnd(size=1024, rate=2000),
         metrics=LATENCIES,
+        warm_gb=0,
     ),
     Row(
         key="end-to-end-5000",
@@ -174,6 +186,7 @@ LATENCY = (
         title="1 KB at 5,000 msg/s",
         load=EndToEnd(size=1024, rate=5000),
         metrics=LATENCIES,
+        warm_gb=0,
     ),
     Row(
         key="end-to-end-5000-second",
@@ -182,6 +195,7 @@ LATENCY = (
         load=EndToEnd(size=1024, rate=5000),
         metrics=LATENCIES,
         flush=Flush.SECOND,
+        warm_gb=0,
     ),
     Row(
         key="ack-latency",
@@ -189,6 +203,7 @@ LATENCY = (
         title="1 KB, one in flight, flushed later",
         load=Ack(size=1024),
         metrics=(*LATENCIES, REQUESTS),
+        warm_gb=0,
     ),
     Row(
         key="ack-latency-flush",
@@ -197,6 +212,7 @@ LATENCY = (
         load=Ack(size=1024),
         metrics=(*LATENCIES, REQUESTS),
         flush=Flush.ACK,
+        warm_gb=0,
     ),
     Row(
         key="produce-1k-flush",
@@ -216,6 +232,7 @@ CONNECTIONS = (
         load=Requests(connections=16),
         metrics=(REQUESTS, P99),
         partitions=16,
+        warm_gb=0,
     ),
     Row(
         key="requests-64",
@@ -224,6 +241,7 @@ CONNECTIONS = (
         load=Requests(connections=64),
         metrics=(REQUESTS, P99),
         partitions=16,
+        warm_gb=0,
     ),
     Row(
         key="connections-1000",
@@ -232,6 +250,7 @@ CONNECTIONS = (
         load=Requests(connections=1000, rate=2000),
         metrics=(*LATENCIES, CONNECT),
         partitions=16,
+        warm_gb=0,
     ),
 )
 

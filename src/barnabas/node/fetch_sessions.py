@@ -89,10 +89,12 @@ class Follower:
                     self.suspects.pop(followed, None)
 
     def close(self) -> None:
-        """Hear of nothing more."""
+        """Hear of nothing more, and leave no circles behind for the garbage collector."""
         self.closed = True
         for followed in self.followed.values():
             followed.detach()
+        self.followed.clear()
+        self.suspects.clear()
         self.waiting = None
 
 

@@ -12,6 +12,9 @@ class Pending(Generic[T]):
 
     Making the answer can fail, by a fault of ours: then whoever asked is told that instead, and
     whoever else waits for the same event is not disturbed.
+
+    Once it is done it lets go of everyone: they refer to each other, and a circle would be left
+    for the garbage collector, which stops the loop.
     """
 
     __slots__ = ("_error", "_listener", "_on_failure", "_result", "done", "on_abandoned")
@@ -30,18 +33,22 @@ class Pending(Generic[T]):
         if self.done:
             return
         self.done = True
-        self._result = result
-        if self._listener is not None:
-            self._listener(result)
+        listener = self._let_go()[0]
+        if listener is None:
+            self._result = result
+        else:
+            listener(result)
 
     def fail(self, error: Exception) -> None:
         """Say that there will be no answer."""
         if self.done:
             return
         self.done = True
-        self._error = error
-        if self._on_failure is not None:
-            self._on_failure(error)
+        listener, on_failure = self._let_go()
+        if listener is None:
+            self._error = error
+        elif on_failure is not None:
+            on_failure(error)
 
     def complete_with(self, make: Callable[[], T]) -> None:
         """Give the answer that a function makes, or its failure."""
@@ -59,13 +66,14 @@ class Pending(Generic[T]):
     ) -> None:
         """Have a listener called with the answer."""
         assert self._listener is None
-        self._listener, self._on_failure = listener, on_failure
         if self._error is not None:
             if on_failure is not None:
                 on_failure(self._error)
         elif self.done:
-            assert self._result is not None
-            listener(self._result)
+            if self._result is not None:  # else it was abandoned
+                listener(self._result)
+        else:
+            self._listener, self._on_failure = listener, on_failure
 
     def map(self, function: Callable[[T], R]) -> "Pending[R]":
         """Return a pending answer made from this one."""
@@ -79,5 +87,14 @@ class Pending(Generic[T]):
         if self.done:
             return
         self.done = True
-        if self.on_abandoned is not None:
-            self.on_abandoned()
+        on_abandoned = self.on_abandoned
+        self._let_go()
+        if on_abandoned is not None:
+            on_abandoned()
+
+    def _let_go(
+        self,
+    ) -> tuple[Callable[[T], None] | None, Callable[[Exception], None] | None]:
+        told = (self._listener, self._on_failure)
+        self._listener = self._on_failure = self.on_abandoned = None
+        return told
