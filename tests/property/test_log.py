@@ -314,7 +314,7 @@ class LogMachine(RuleBasedStateMachine):
 
 TestLog = LogMachine.TestCase
 TestLog.settings = settings(
-    max_examples=150,
+    max_examples=600,
     stateful_step_count=40,
     derandomize=True,
     database=None,
