@@ -59,7 +59,8 @@ def test_a_clean_stop_leaves_nothing_to_check(broker: BrokerSubprocess, idempote
     assert [line["event"] for line in broker.log_lines()][-2:] == ["stopping", "stopped"]
     broker.start()
     assert not (broker.data / ".clean-shutdown").exists()
-    assert bytes_read(broker) < idle + 1_000_000  # of the 20 MB that are there
+    # Of the 20 MB that are there, only the last batch of each log, which may have 1 MB.
+    assert bytes_read(broker) < idle + 4_000_000
     assert load.ledger.violations(consume_all(broker.bootstrap, "clean", 2)) == []
 
 
