@@ -10,7 +10,7 @@ and touches batches, never records. Syncing is split in two so that its slow hal
 elsewhere: `begin_flush` says what to sync, `finish_flush` takes note that it was done.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from dataclasses import dataclass
 
 from barnabas.model.errors import ApiError, ErrorCode, SyncFailedError
@@ -309,7 +309,9 @@ class Log:
         """Take out everything from a batch boundary on."""
         paths: list[str] = []
         nothing_left = boundary < self.start_offset  # which lies within a batch
-        kept = 0 if nothing_left else max(1, bisect_left(self._bases, boundary))
+        # One that begins at the boundary stays, empty: those before it were sealed, perhaps
+        # compacted, and the snapshot at its start is what still knows of their producers.
+        kept = 0 if nothing_left else max(1, bisect_right(self._bases, boundary))
         while len(self.segments) > kept:
             paths += self.retire(self.active)
             self.splice(len(self.segments) - 1, 1, [])
