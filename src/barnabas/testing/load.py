@@ -39,6 +39,7 @@ class Load:
         producers: int = 2,
         size: int = 100,
         idempotent: bool = True,
+        batch_bytes: int = 1_000_000,
     ) -> None:
         self.ledger = Ledger()
         self.failures: list[str] = []
@@ -46,7 +47,11 @@ class Load:
         self._topic = topic
         self._partitions = partitions
         self._size = size
-        self._settings = {**PRODUCER, "enable.idempotence": idempotent}
+        self._settings = {
+            **PRODUCER,
+            "enable.idempotence": idempotent,
+            "batch.size": batch_bytes,
+        }
         self._ending = threading.Event()
         self._threads = [
             threading.Thread(target=self._produce, args=(f"producer-{number}",), daemon=True)
