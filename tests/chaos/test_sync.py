@@ -8,7 +8,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from barnabas.testing.ledger import stored_on_disk, value_of
 from barnabas.testing.load import Load, consume_all, create_topic, produce_one
@@ -73,15 +74,29 @@ def create_another(bootstrap: str) -> None:
     create_topic(bootstrap, "another", 1)
 
 
-@pytest.mark.parametrize("under", ["/topics/", "/__cluster_metadata/"])
-def test_a_failed_sync_stops_the_broker(tmp_path: Path, shim: Path, under: str) -> None:
+def delete_first(bootstrap: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    (done,) = admin.delete_records([TopicPartition(TOPIC, 0, 1)], request_timeout=1.5).values()
+    done.result()
+
+
+@pytest.mark.parametrize(
+    ("under", "failing"),
+    [
+        ("/topics/", produce_late),
+        ("/topics/", delete_first),
+        ("/__cluster_metadata/", create_another),
+    ],
+)
+def test_a_failed_sync_stops_the_broker(
+    tmp_path: Path, shim: Path, under: str, failing: Callable[[str], None]
+) -> None:
     switch = tmp_path / "fail"
     environment = {"LD_PRELOAD": str(shim), "FAIL_WHEN": str(switch), "FAIL_UNDER": under}
     with BrokerSubprocess(tmp_path / "data", environment=environment) as broker:
         create_topic(broker.bootstrap, TOPIC, 1)
         assert produce_one(broker.bootstrap, TOPIC, value_of("p", 0)) == 0
         switch.touch()
-        failing = produce_late if "topics" in under else create_another
         with pytest.raises(KafkaException):
             failing(broker.bootstrap)
         assert broker.wait() == SYNC_FAILED

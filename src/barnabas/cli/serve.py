@@ -66,7 +66,7 @@ def main(arguments: list[str]) -> int:
         from barnabas.app import serve
 
         serve(settings, lambda host, port: _say_ready(options, host, port))
-    except BrokerError as error:
+    except (BrokerError, SyncFailedError) as error:
         sys.stderr.write(f"barnabas: {error}\n")
         return _exit_code(error)
     except OSError as error:
@@ -75,7 +75,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _exit_code(error: BrokerError) -> int:
+def _exit_code(error: BaseException) -> int:
     if isinstance(error, ConfigError):
         return WRONG_USE
     return SYNC_FAILED if isinstance(error, SyncFailedError) else CANNOT_START

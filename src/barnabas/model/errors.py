@@ -4,6 +4,8 @@ ApiError      becomes an error code in the answer; the connection lives on
 WireError     the peer broke the protocol; its connection is closed
 StorageError  the partition cannot be trusted or written; it is fenced
 ConfigError   the operator must change something; the message says what
+
+SyncFailedError stands apart, for it concerns everybody.
 """
 
 from enum import IntEnum
@@ -94,9 +96,13 @@ class CorruptBatchError(StorageError):
     """A stored batch does not match its checksum or its own header."""
 
 
-class SyncFailedError(StorageError):
-    """A sync failed: what it should have made safe may be gone, so the process must stop."""
-
-
 class ConfigError(BrokerError):
     """A setting is wrong; the message says which, where, and what to write instead."""
+
+
+class SyncFailedError(BaseException):
+    """A sync failed: what it should have made safe may be gone, so the process must stop.
+
+    It is no `Exception`, lest someone who looks after one request, one partition or one file
+    takes it for a mishap of theirs and goes on.
+    """

@@ -82,7 +82,10 @@ class Disk(Protocol):
         """Return all bytes and the free bytes of the disk that a path lies on."""
 
     def sync_folder(self, path: str) -> None:
-        """Return once the names in a folder would survive a power cut."""
+        """Return once the names in a folder would survive a power cut.
+
+        Raises `SyncFailedError` where it fails, as a file's `sync` does.
+        """
 
     def sync_all(self) -> None:
         """Return once everything written so far would survive a power cut, names included.

@@ -19,7 +19,7 @@ from barnabas.metadata.records import (
     TopicCreated,
 )
 from barnabas.metadata.topic_config import TopicConfig
-from barnabas.model.errors import ApiError, ErrorCode, StorageError, SyncFailedError
+from barnabas.model.errors import ApiError, ErrorCode, StorageError
 from barnabas.model.ids import NodeId, TopicId, TopicPartition
 from barnabas.model.ports import Disk
 from barnabas.model.settings import Settings
@@ -260,8 +260,6 @@ class Node:
         """Open what is not open of a topic; where the disk refuses, try again later."""
         try:
             self._open_topic(topic, clean=clean, recovery_points=recovery_points)
-        except SyncFailedError:
-            raise
         except (OSError, StorageError) as error:
             if topic.topic_id not in self._unopened:
                 self._unopened.add(topic.topic_id)

@@ -6,23 +6,31 @@ import mmap
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from barnabas.model.errors import SyncFailedError
 from barnabas.model.ports import Buffer
 
 if sys.platform == "darwin":
     import fcntl
 
-    def sync_descriptor(descriptor: int) -> None:
-        """Sync through the drive's own cache, which macOS's fsync leaves alone."""
+    def _sync(descriptor: int) -> None:
+        # Through the drive's own cache, which macOS's fsync leaves alone.
         fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
 
 else:
 
-    def sync_descriptor(descriptor: int) -> None:
-        """Sync the data and what is needed to find it."""
+    def _sync(descriptor: int) -> None:
         os.fdatasync(descriptor)
+
+
+def sync_descriptor(descriptor: int, call: Callable[[int], None] = _sync) -> None:
+    """Sync the data and what is needed to find it; a failure is the end of the process."""
+    try:
+        call(descriptor)
+    except OSError as error:
+        raise SyncFailedError(f"a sync failed, so this process stops: {error}") from error
 
 
 HAS_PWRITEV = hasattr(os, "pwritev")
@@ -178,7 +186,7 @@ class OsDisk:
         """Sync the names in a folder."""
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            os.fsync(descriptor)
+            sync_descriptor(descriptor, os.fsync)
         finally:
             os.close(descriptor)
 

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from barnabas.logs import get
+from barnabas.model.errors import SyncFailedError
 from barnabas.node.effects import Clean, Effect, Flush, Notice, Remove, Verify
 from barnabas.node.node import Node
 from barnabas.server.sync_threads import SyncThreads
@@ -92,8 +93,8 @@ class EffectDriver:
         """Sync a log's files. A sync that failed is never tried again: the process stops."""
         try:
             carry_out(self._node.disk, task)
-        except OSError as error:
-            _stop_at_once(str(error))
+        except (SyncFailedError, OSError) as error:
+            stop_at_once(error)
 
     def _synced(self, flushes: list[Flush]) -> None:
         self._run_event(self._finish, flushes)
@@ -156,7 +157,8 @@ class EffectDriver:
             self._loop.call_soon_threadsafe(self._run_event, callback, *arguments)
 
 
-def _stop_at_once(problem: str) -> None:
+def stop_at_once(error: BaseException) -> None:
+    """End the process after a failed sync, without a word to anybody who waits for an answer."""
     with contextlib.suppress(Exception):
-        log.error("a sync failed, so this process stops", problem=problem)
+        log.error("a sync failed, so this process stops", problem=str(error.__cause__ or error))
     os._exit(SYNC_FAILED)

@@ -14,12 +14,13 @@ from typing import cast
 
 from barnabas.handlers.produce_again import Shapes
 from barnabas.logs import get
+from barnabas.model.errors import SyncFailedError
 from barnabas.model.ports import File
 from barnabas.node.node import Node
 from barnabas.server.buffers import BufferPool
 from barnabas.server.connection import Connection
 from barnabas.server.disk import OsFile
-from barnabas.server.effects import EffectDriver
+from barnabas.server.effects import EffectDriver, stop_at_once
 
 RECEIVE_BYTES = 256 * 1024
 ACCEPTS_PER_EVENT = 64
@@ -113,6 +114,8 @@ class Server:
         self.node.timers.now_ms = self.monotonic_ms()
         try:
             callback(*arguments)
+        except SyncFailedError as error:
+            stop_at_once(error)
         except Exception:
             # One event's failure is not the others': whatever it was, the loop goes on.
             log.exception("an event failed", callback=getattr(callback, "__qualname__", "?"))

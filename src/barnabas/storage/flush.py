@@ -24,7 +24,7 @@ class FlushTask(NamedTuple):
 
 
 def carry_out(disk: Disk, task: FlushTask) -> None:
-    """Sync everything a task names. An `OSError` must stop the process: no sync is tried twice."""
+    """Sync everything a task names. No sync is tried twice: `SyncFailedError` goes all the way."""
     for file in task.files:
         file.sync()
     for folder in task.folders:

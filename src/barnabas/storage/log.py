@@ -13,7 +13,7 @@ elsewhere: `begin_flush` says what to sync, `finish_flush` takes note that it wa
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from barnabas.model.errors import ApiError, ErrorCode, SyncFailedError
+from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ports import Disk, FileSlice
 from barnabas.protocol.records import (
     LENGTH_OVERHEAD,
@@ -194,10 +194,7 @@ class Log:
         task = self.begin_flush()
         if task is None:
             return
-        try:
-            carry_out(self.disk, task)
-        except OSError as error:
-            raise SyncFailedError(f"a sync failed, so this process stops: {error}") from error
+        carry_out(self.disk, task)
         self.finish_flush(task)
 
     def offset_for_time(self, timestamp: int, upper_offset: int) -> tuple[Record, int] | None:

@@ -162,7 +162,7 @@ def test_a_failed_sync_is_not_tried_again() -> None:
 
     def before(operation: str, path: str) -> None:
         if operation == "sync":
-            raise OSError(5, "broken", path)
+            raise SyncFailedError(path)
 
     disk.before = before
     with pytest.raises(SyncFailedError):
