@@ -31,8 +31,8 @@ class Row:
     partitions: int = 1
     flush: Flush = Flush.LATER
     needs_groups: bool = False
-    warm_gb: int = 1
-    """Free memory that is touched before: about what the row writes."""
+    warm_gb: int = 3
+    """Free memory that is touched before: more than the row writes, or the faster broker pays."""
 
 
 SMALL = (MESSAGES, CPU)
@@ -59,7 +59,7 @@ PRODUCE = (
         title="100 B, big batches",
         load=JavaProduce(size=100, properties=BIG_BATCHES),
         metrics=SMALL,
-        warm_gb=4,
+        warm_gb=6,
     ),
     Row(
         key="produce-1k-big",
@@ -67,7 +67,7 @@ PRODUCE = (
         title="1 KB, big batches",
         load=JavaProduce(size=1024, properties=BIG_BATCHES),
         metrics=LARGE,
-        warm_gb=4,
+        warm_gb=6,
     ),
     Row(
         key="produce-100b-lz4",
@@ -106,7 +106,7 @@ PRODUCE = (
         load=JavaProduce(size=1024, properties=BIG_BATCHES),
         metrics=LARGE,
         flush=Flush.SECOND,
-        warm_gb=4,
+        warm_gb=6,
     ),
     Row(
         key="produce-1k-rdkafka",
@@ -114,7 +114,7 @@ PRODUCE = (
         title="1 KB, librdkafka, batches up to 1 MB",
         load=Produce(size=1024),
         metrics=LARGE,
-        warm_gb=4,
+        warm_gb=6,
     ),
 )
 
@@ -167,7 +167,7 @@ CONSUME = (
         title="1 KB",
         load=ProduceAndConsume(size=1024),
         metrics=LARGE,
-        warm_gb=4,
+        warm_gb=6,
     ),
 )
 
