@@ -18,7 +18,7 @@ from barnabas.handlers.registry import dispatch
 from barnabas.model.ports import Chunk
 from barnabas.node.effects import Flush
 from barnabas.node.node import Node
-from barnabas.node.pending import Pending
+from barnabas.model.pending import Pending
 from barnabas.protocol.apis import APIS
 from barnabas.protocol.codec import encoder
 from barnabas.protocol.message import Message

@@ -1,4 +1,5 @@
-"""Write `src/barnabas/protocol/messages/` from Kafka's message definitions.
+"""Write `src/barnabas/protocol/messages/` from Kafka's message definitions, and with
+`--coordinators` the records of `__consumer_offsets` and `__transaction_state`.
 
 Only facts cross over: names, types, versions, nullability, defaults and tags. Request and
 response of one API share a module; where both define a struct of the same name, each takes
@@ -6,6 +7,11 @@ the name of its message in front (`VoteRequestTopicData`). Messages that no vers
 protocol holds any more are left out.
 
     python tools/generate_messages.py [--check] [folder of JSON definitions]
+
+The records of the coordinators are defined in Kafka's own jars, not in the clients':
+
+    python tools/generate_messages.py --coordinators kafka-group-coordinator-4.3.0.jar \\
+        kafka-transaction-coordinator-4.3.0.jar
 """
 
 import argparse
@@ -13,13 +19,15 @@ import json
 import keyword
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 ROOT = Path(__file__).resolve().parents[1]
 DEFINITIONS = ROOT.parent / "shared" / "data" / "kafka-4.3-message-schemas"
 OUTPUT = ROOT / "src" / "barnabas" / "protocol" / "messages"
+COORDINATORS = ROOT / "src" / "barnabas" / "protocol" / "coordinator_records"
 BANNER = "# Written by tools/generate_messages.py; edit that instead.\n"
 SCALARS = {
     "bool": "bool",
@@ -36,6 +44,8 @@ SCALARS = {
     "uuid": "bytes",
 }
 ZEROS = {"bool": "False", "bytes": 'b""', "str": '""', "float": "0.0", "int": "0", "Records": 'b""'}
+UNWANTED = ("LegacyOffset", "StreamsGroupM", "StreamsGroupT", "StreamsGroupCurrent")
+"""Records of the coordinators that we neither write nor read."""
 Json = dict[str, Any]
 Names = dict[str, str]
 
@@ -52,17 +62,21 @@ def attribute(name: str) -> str:
     return attribute + "_" if keyword.iskeyword(attribute) else attribute
 
 
-def load(folder: Path) -> list[Json]:
+def load(texts: Iterable[str]) -> list[Json]:
     """Return every definition that has versions left, by name."""
-    texts = (path.read_text() for path in sorted(folder.glob("*.json")))
     messages = [json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE)) for text in texts]
-    return [message for message in messages if message["validVersions"] != "none"]
+    return [
+        message
+        for message in messages
+        if message["validVersions"] != "none" and not message["name"].startswith(UNWANTED)
+    ]
 
 
 def module_name(message: Json) -> str:
     """Return the module that holds a message: that of its API where it has one."""
     name: str = message["name"]
-    return snake(re.sub("(Request|Response)$", "", name) if "apiKey" in message else name)
+    suffix = "(Request|Response|Key|Value)$"
+    return snake(re.sub(suffix, "", name) if "apiKey" in message else name)
 
 
 def structs(message: Json) -> Iterator[tuple[str, list[Json]]]:
@@ -102,7 +116,8 @@ def facts(field: Json, names: Names) -> str:
     """Return the line of facts that `barnabas.protocol.fields` reads."""
     prefix = "[]" if field["type"].startswith("[]") else ""
     element = field["type"].removeprefix("[]")
-    words = [attribute(field["name"]), prefix + names.get(element, element), field["versions"]]
+    words = [attribute(field["name"]), prefix + names.get(element, element)]
+    words.append(field.get("versions") or field["taggedVersions"])
     if field.get("nullableVersions", "none") != "none":
         words.append(f"nullable={field['nullableVersions']}")
     default = default_fact(field)
@@ -239,37 +254,76 @@ def index_source(messages: list[Json]) -> str:
     )
 
 
-def generate(folder: Path) -> dict[str, str]:
+def record_line(key: Json, values: dict[int, Json]) -> str:
+    """Return one entry of the table of coordinator records."""
+    value = values[key["apiKey"]]
+    text = ", ".join(f'"{name}"' for name in (module_name(key), key["name"], value["name"]))
+    return f"    {key['apiKey']}: RecordFacts({text}),\n"
+
+
+def record_index_source(messages: list[Json]) -> str:
+    """Return the tables that say which key belongs to which value, for each coordinator."""
+    tables = {"GROUP_RECORDS": False, "TRANSACTION_RECORDS": True}
+    parts = []
+    for table, transactional in tables.items():
+        own = [m for m in messages if m["name"].startswith("Transaction") == transactional]
+        keys = [message for message in own if message["type"] == "coordinator-key"]
+        values = {m["apiKey"]: m for m in own if m["type"] == "coordinator-value"}
+        lines = "".join(record_line(key, values) for key in sorted(keys, key=lambda m: m["apiKey"]))
+        parts.append(f"{table}: dict[int, RecordFacts] = {{\n{lines}}}\n")
+    return (
+        f'"""Which value belongs to which key, by the number that a stored key begins with."""\n\n'
+        f"{BANNER}\nfrom barnabas.protocol.message import RecordFacts\n\n" + "\n".join(parts)
+    )
+
+
+def generate(messages: list[Json]) -> dict[str, str]:
     """Return the text of every module by file name."""
-    messages = load(folder)
     modules: dict[str, list[Json]] = {}
     for message in messages:
         modules.setdefault(module_name(message), []).append(message)
     files = {f"{name}.py": module_source(members) for name, members in modules.items()}
-    files["index_tables.py"] = index_source(messages)
-    doc = "Every Kafka message; written by tools/generate_messages.py, never by hand."
+    if messages[0]["type"].startswith("coordinator"):
+        files["index_tables.py"] = record_index_source(messages)
+        doc = "What the coordinators store; written by tools/generate_messages.py, never by hand."
+    else:
+        files["index_tables.py"] = index_source(messages)
+        doc = "Every Kafka message; written by tools/generate_messages.py, never by hand."
     files["__init__.py"] = f'"""{doc}"""\n'
     return files
+
+
+def definitions(source: Path) -> Iterator[str]:
+    """Yield the definitions in a folder or a jar."""
+    if source.is_dir():
+        yield from (path.read_text() for path in sorted(source.glob("*.json")))
+        return
+    with ZipFile(source) as jar:
+        for name in sorted(jar.namelist()):
+            if name.startswith("common/message/") and name.endswith(".json"):
+                yield jar.read(name).decode()
 
 
 def main() -> int:
     """Write the modules, or say whether they are up to date."""
     parser = argparse.ArgumentParser(description="Write the message classes.")
-    parser.add_argument("folder", type=Path, nargs="?", default=DEFINITIONS)
+    parser.add_argument("sources", type=Path, nargs="*", default=[DEFINITIONS])
+    parser.add_argument("--coordinators", action="store_true", help="coordinators' records")
     parser.add_argument("--check", action="store_true", help="write nothing; fail when out of date")
     options = parser.parse_args()
-    wanted = generate(options.folder)
-    present = {path.name: path.read_text() for path in OUTPUT.glob("*.py")}
+    output = COORDINATORS if options.coordinators else OUTPUT
+    wanted = generate(load(text for source in options.sources for text in definitions(source)))
+    present = {path.name: path.read_text() for path in output.glob("*.py")}
     stale = sorted(name for name in wanted | present if wanted.get(name) != present.get(name))
     if options.check:
         print(f"out of date: {', '.join(stale)}" if stale else "up to date")
         return 1 if stale else 0
-    OUTPUT.mkdir(parents=True, exist_ok=True)
+    output.mkdir(parents=True, exist_ok=True)
     for name in stale:
         if name in wanted:
-            (OUTPUT / name).write_text(wanted[name])
+            (output / name).write_text(wanted[name])
         else:
-            (OUTPUT / name).unlink()
+            (output / name).unlink()
     print(f"{len(wanted)} modules, {len(stale)} changed")
     return 0
 

@@ -58,6 +58,7 @@ class BrokerProcess:
         """Load the data and listen; return the address that clients connect to."""
         folder = Path(self.settings.broker.data_dir)
         self.node.timers.now_ms = self.server.monotonic_ms()
+        self.node.timers.wall_ms = self.server.wall_clock_ms()
         self._lock = open_folder(folder)
         # Bound before anything is written, accepting after everything is read.
         self.address = self._bind()

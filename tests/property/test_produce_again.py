@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from barnabas import config
 from barnabas.handlers.produce_again import Shapes
 from barnabas.handlers.registry import dispatch
+from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
 from barnabas.node.effects import Flush
 from barnabas.node.node import Node
-from barnabas.node.pending import Pending
 from barnabas.protocol.codec import encoder
 from barnabas.protocol.messages.produce import (
     PartitionProduceData,

@@ -11,7 +11,8 @@ SOURCE = ROOT / "src" / "barnabas"
 EDGE = {"server", "app.py", "cli", "client", "testing", "config", "logs.py"}
 FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 600
-FILES = sorted(p for p in SOURCE.rglob("*.py") if "messages" not in p.parts)
+GENERATED = {"messages", "coordinator_records"}
+FILES = sorted(p for p in SOURCE.rglob("*.py") if GENERATED.isdisjoint(p.parts))
 
 
 def is_edge(path: Path) -> bool:

@@ -10,7 +10,7 @@ import pytest
 
 from barnabas import logs
 from barnabas.handlers.registry import SERVED
-from barnabas.node.pending import Pending
+from barnabas.model.pending import Pending
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.testing.broker import Broker

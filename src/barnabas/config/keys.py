@@ -226,6 +226,22 @@ TABLE = (
     Key("replication", "replica_lag_time_max", "replica_lag_max_ms", TIME, 1),
     Key("replication", "replica_lag_records_max", "replica_lag_max_records", INTEGER),
     Key("replication", "unclean_leader_election", "unclean_leader_election", BOOLEAN),
+    Key("groups", "offsets_partitions", "offsets_partitions", INTEGER, 1, 1000),
+    Key("groups", "offsets_retention", "offsets_retention_ms", TIME, 1),
+    Key("groups", "offsets_retention_check_interval", "offsets_retention_check_ms", TIME, 1),
+    Key("groups", "offset_metadata_max", "offset_metadata_max_bytes", SIZE, 0, INT_MAX),
+    Key("groups", "max_size", "max_size", INTEGER, 1, INT_MAX),
+    Key("groups", "min_session_timeout", "min_session_timeout_ms", TIME, 1),
+    Key("groups", "max_session_timeout", "max_session_timeout_ms", TIME, 1),
+    Key("groups", "initial_rebalance_delay", "initial_rebalance_delay_ms", TIME),
+    Key("groups", "consumer_session_timeout", "consumer_session_timeout_ms", TIME, 1),
+    Key("groups", "consumer_heartbeat_interval", "consumer_heartbeat_interval_ms", TIME, 1),
+    Key("groups", "consumer_regex_refresh", "consumer_regex_refresh_interval_ms", TIME, 1),
+    Key("transactions", "log_partitions", "log_partitions", INTEGER, 1, 1000),
+    Key("transactions", "max_timeout", "max_timeout_ms", TIME, 1),
+    Key("transactions", "id_expiration", "id_expiration_ms", TIME, 1),
+    Key("transactions", "abort_check_interval", "abort_check_interval_ms", TIME, 1),
+    Key("transactions", "id_expiration_check_interval", "id_expiration_check_ms", TIME, 1),
 )
 
 BY_PATH = {(key.section, key.name): key for key in TABLE}

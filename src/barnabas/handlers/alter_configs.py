@@ -12,8 +12,8 @@ from barnabas.handlers.config_resources import check_broker, resource_type
 from barnabas.handlers.context import RequestContext
 from barnabas.metadata.records import ConfigChanged
 from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.pending import Pending
 from barnabas.node.node import Node
-from barnabas.node.pending import Pending
 from barnabas.protocol.messages import alter_configs, incremental_alter_configs
 from barnabas.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from barnabas.protocol.messages.incremental_alter_configs import (

@@ -6,8 +6,8 @@ from barnabas.controller import topics
 from barnabas.handlers.context import RequestContext
 from barnabas.metadata.records import PartitionsAdded
 from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.pending import Pending
 from barnabas.node.node import Node
-from barnabas.node.pending import Pending
 from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from barnabas.handlers.context import RequestContext
 from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
 from barnabas.node.fetch_sessions import (
     FINAL_EPOCH,
@@ -18,7 +19,6 @@ from barnabas.node.fetch_sessions import (
     Follower,
 )
 from barnabas.node.node import Node
-from barnabas.node.pending import Pending
 from barnabas.protocol.fetch import (
     TOPIC_IDS_FROM,
     FetchRequest,

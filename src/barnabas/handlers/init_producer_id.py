@@ -6,8 +6,8 @@ producer had before. Transactional ids are refused until there are transactions.
 
 from barnabas.handlers.context import RequestContext
 from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.pending import Pending
 from barnabas.node.node import Node
-from barnabas.node.pending import Pending
 from barnabas.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,

@@ -9,8 +9,8 @@ from barnabas.handlers.context import RequestContext
 from barnabas.metadata.image import TopicImage
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import NO_TOPIC_ID
+from barnabas.model.pending import Pending
 from barnabas.node.node import Node
-from barnabas.node.pending import Pending
 from barnabas.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,

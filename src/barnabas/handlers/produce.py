@@ -8,10 +8,10 @@ watermark. Transactional producers are refused until there are transactions.
 
 from barnabas.handlers.context import RequestContext
 from barnabas.model.errors import ApiError, ErrorCode, WireError
+from barnabas.model.pending import Pending
+from barnabas.model.timers import Timer, Timers
 from barnabas.node.node import Node
 from barnabas.node.partition import Partition
-from barnabas.node.pending import Pending
-from barnabas.node.timers import Timer, Timers
 from barnabas.protocol.produce import (
     PartitionResult,
     ProduceRequest,

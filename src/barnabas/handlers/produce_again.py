@@ -15,10 +15,10 @@ from typing import NamedTuple
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.produce import ACKS_ALL, Answer
 from barnabas.model.errors import ApiError
+from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
 from barnabas.node.node import Node
 from barnabas.node.partition import Appended, Partition
-from barnabas.node.pending import Pending
 from barnabas.protocol.headers import RequestHeader, response_header
 from barnabas.protocol.primitives import read_uvarint, uvarint
 from barnabas.protocol.produce import FLEXIBLE_FROM, PartitionResult, ProduceRequest

@@ -19,6 +19,7 @@ from barnabas.handlers import (
     describe_log_dirs,
     describe_topic_partitions,
     fetch,
+    find_coordinator,
     init_producer_id,
     list_offsets,
     metadata,
@@ -30,9 +31,9 @@ from barnabas.handlers.api_versions import ApiVersionsHandler
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.produce_again import Shapes
 from barnabas.model.errors import WireError
+from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
 from barnabas.node.node import Node
-from barnabas.node.pending import Pending
 from barnabas.protocol import fetch as fetch_codec
 from barnabas.protocol import produce as produce_codec
 from barnabas.protocol.apis import APIS, request_class, response_class
@@ -65,6 +66,7 @@ SERVED: dict[int, Api] = {
     FETCH: Api(4, 18, fetch.handle),
     2: Api(1, 11, list_offsets.handle),
     3: Api(0, 13, metadata.handle),
+    10: Api(0, 6, find_coordinator.handle),
     17: Api(0, 1, sasl.handle_handshake),
     API_VERSIONS: Api(0, 4, lambda *_: None),
     19: Api(2, 7, create_topics.handle),

@@ -213,6 +213,64 @@ class ReplicationSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSettings:
+    """How consumers share topics, and how long what they read is remembered."""
+
+    offsets_partitions: int = 50
+    """The partitions of __consumer_offsets, which is made on first use."""
+
+    offsets_retention_ms: int = 7 * DAY_MS
+    """How long the offsets of a group are kept after its last member left."""
+
+    offsets_retention_check_ms: int = 10 * MINUTE_MS
+    """How often offsets that are kept no longer are looked for."""
+
+    offset_metadata_max_bytes: int = 4 * KIB
+    """The longest note that a consumer may leave with an offset."""
+
+    max_size: int = 10_000
+    """The most members that a group takes."""
+
+    min_session_timeout_ms: int = 6 * SECOND_MS
+    """The shortest silence after which a member of a classic group may be taken for dead."""
+
+    max_session_timeout_ms: int = 30 * MINUTE_MS
+    """The longest silence that a member of a classic group may ask for."""
+
+    initial_rebalance_delay_ms: int = 100
+    """How long a new classic group waits for more members before it shares out partitions."""
+
+    consumer_session_timeout_ms: int = 45 * SECOND_MS
+    """The silence after which a member of a `consumer` group (KIP-848) is taken for dead."""
+
+    consumer_heartbeat_interval_ms: int = 5 * SECOND_MS
+    """How often members of `consumer` groups report."""
+
+    consumer_regex_refresh_interval_ms: int = 10 * MINUTE_MS
+    """How often regular expressions are matched against all topics without an occasion."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionSettings:
+    """How long transactions may take and are remembered."""
+
+    log_partitions: int = 50
+    """The partitions of __transaction_state, which is made on first use."""
+
+    max_timeout_ms: int = 15 * MINUTE_MS
+    """The longest timeout that a transactional producer may ask for."""
+
+    id_expiration_ms: int = 7 * DAY_MS
+    """How long a transactional id that nobody uses is remembered."""
+
+    abort_check_interval_ms: int = 10 * SECOND_MS
+    """How often transactions that took too long are looked for."""
+
+    id_expiration_check_ms: int = HOUR_MS
+    """How often transactional ids that nobody uses are looked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSettings:
     """A topic that is made at the start where it does not exist."""
 
@@ -247,6 +305,12 @@ class Settings:
 
     replication: ReplicationSettings = field(default_factory=ReplicationSettings)
     """How many copies there are, and when one counts."""
+
+    groups: GroupSettings = field(default_factory=GroupSettings)
+    """How consumers share topics."""
+
+    transactions: TransactionSettings = field(default_factory=TransactionSettings)
+    """How long transactions may take."""
 
     topics: tuple[TopicSettings, ...] = ()
     """Topics to be made at the start where they do not exist."""

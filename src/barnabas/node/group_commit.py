@@ -8,7 +8,7 @@ bytes wait already.
 from collections.abc import Callable
 from typing import Protocol
 
-from barnabas.node.timers import Timers
+from barnabas.model.timers import Timers
 
 
 class Flushable(Protocol):

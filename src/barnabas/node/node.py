@@ -21,16 +21,17 @@ from barnabas.metadata.records import (
 from barnabas.metadata.topic_config import TopicConfig
 from barnabas.model.errors import ApiError, ErrorCode, StorageError
 from barnabas.model.ids import NodeId, TopicId, TopicPartition
+from barnabas.model.pending import Pending
 from barnabas.model.ports import Disk
 from barnabas.model.settings import Settings
+from barnabas.model.timers import Timers
+from barnabas.node.coordinators import Coordinators
 from barnabas.node.effects import Effect, Notice, Remove
 from barnabas.node.fetch_sessions import FetchSessions
 from barnabas.node.group_commit import GroupCommit
 from barnabas.node.journal import Journal
 from barnabas.node.partition import Partition, log_settings
-from barnabas.node.pending import Pending
 from barnabas.node.quotas import Quota
-from barnabas.node.timers import Timers
 from barnabas.storage.checkpoints import Checkpoints
 from barnabas.storage.ownership import own_folder
 from barnabas.storage.recovery import open_log
@@ -73,6 +74,7 @@ class Node:
         self._unopened: set[TopicId] = set()
         self._reopening = False
         self.partitions_max = topic_decisions.PARTITIONS_MAX
+        self.coordinators = Coordinators(self)
 
     @property
     def image(self) -> Image:
@@ -104,6 +106,7 @@ class Node:
         for topic in self.image.topics.values():
             self._try_to_open(topic, clean=clean, recovery_points=recovery_points)
         self._remove_strangers()
+        self.coordinators.start()
 
     def stop(self) -> None:
         """Close every log after the driver has synced them all, and leave the clean marker.
@@ -206,14 +209,20 @@ class Node:
 
     def auto_create(self, name: str, now_ms: int) -> Pending[bool]:
         """Make a topic that somebody asked for by name, with the broker's defaults."""
-        self.check_room(self.settings.broker.default_partitions)
+        return self.create_topic(name, self.settings.broker.default_partitions, {}, now_ms)
+
+    def create_topic(
+        self, name: str, partitions: int, config: dict[str, str], now_ms: int
+    ) -> Pending[bool]:
+        """Make a topic, replicated as the broker's defaults say."""
+        self.check_room(partitions)
         replicas = topic_decisions.place(
-            self.settings.broker.default_partitions,
+            partitions,
             min(self.settings.replication.default_replication_factor, len(self.nodes)),
             self.nodes,
         )
         record = topic_decisions.create_topic(
-            self.image, name, replicas, {}, self.topic_defaults, self.rng
+            self.image, name, replicas, config, self.topic_defaults, self.rng
         )
         return self.commit([record], now_ms)
 
@@ -232,8 +241,8 @@ class Node:
     def _reconcile(self) -> None:
         """Make partitions agree with the image: drop, open, configure."""
         # Dropped first: a topic that is made again goes by the same name and folder.
-        for topic_id in [t for t in self.by_topic_id if t not in self.image.names]:
-            self._drop_topic(topic_id)
+        dropped = [t for t in self.by_topic_id if t not in self.image.names]
+        names = [self._drop_topic(topic_id) for topic_id in dropped]
         defaults = self.topic_defaults
         for topic in self.image.topics.values():
             if topic.topic_id.hex() in self._uncommitted:
@@ -242,6 +251,7 @@ class Node:
             if len(opened) < len(topic.partitions):
                 self._try_to_open(topic, clean=False, recovery_points={})
             self._configure(topic, defaults)
+        self.coordinators.metadata_changed(names)
 
     def _configure(self, topic: TopicImage, defaults: dict[str, str]) -> None:
         """Pass a topic's configuration on where it changed; to work it out is dear."""
@@ -311,7 +321,8 @@ class Node:
             )
             self.partitions[name] = opened[number] = partition
 
-    def _drop_topic(self, topic_id: TopicId) -> None:
+    def _drop_topic(self, topic_id: TopicId) -> str:
+        """Stop serving a topic; return its name."""
         dropped = self.by_topic_id.pop(topic_id)
         self._configured.pop(topic_id, None)
         self._unopened.discard(topic_id)
@@ -329,8 +340,9 @@ class Node:
         except OSError as error:
             facts = {"topic": name, "problem": str(error)}
             self.outbox.append(Notice("error", "a deleted topic's folder stays", facts))
-            return
+            return name
         self.outbox.append(Remove((retired,), delay_ms=0))
+        return name
 
     def _remove_strangers(self) -> None:
         """Go on with deletions that a stop cut short; report folders that no topic owns."""

@@ -57,3 +57,11 @@ class ApiFacts(NamedTuple):
     unstable: bool
     """Whether the highest version may still change."""
     listeners: tuple[str, ...]
+
+
+class RecordFacts(NamedTuple):
+    """Where the key and the value of a coordinator's record are defined."""
+
+    module: str
+    key: str
+    value: str

@@ -32,6 +32,7 @@ CONTROL = 0x20
 DELETE_HORIZON = 0x40
 
 _OFFSET = struct.Struct(">q")
+_CONTROL_KEY = struct.Struct(">hh")
 _EPOCH_AT_12 = struct.Struct(">i")
 _CRC_AT_17 = struct.Struct(">I")
 _ATTRIBUTES_AT_21 = struct.Struct(">h")
@@ -272,6 +273,15 @@ def build(  # noqa: PLR0913 - a batch has this many facts
     )
     _CRC_AT_17.pack_into(batch, 17, checksum(batch))
     return batch
+
+
+def control_type(batch: Buffer, header: BatchHeader) -> int:
+    """Return what a control batch says: 0 abort, 1 commit."""
+    first = next(iter(records(batch, header)), None)
+    if first is None or first.key is None or len(first.key) < _CONTROL_KEY.size:
+        raise CorruptBatchError(f"a control batch at offset {header.base_offset} says nothing")
+    kind: int = _CONTROL_KEY.unpack_from(first.key)[1]
+    return kind
 
 
 def _write_record(body: bytearray, record: Record, base_offset: int, base_time: int) -> None:

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.registry import PRODUCE, dispatch
 from barnabas.model.errors import WireError
+from barnabas.model.pending import Pending
 from barnabas.model.ports import Buffer, Chunk, FileSlice
-from barnabas.node.pending import Pending
 
 if TYPE_CHECKING:
     from barnabas.server.server import Server

@@ -111,7 +111,8 @@ class Server:
 
     def run_event(self, callback: Callable[..., None], *arguments: object) -> None:
         """Run a callback as an event: with the time set before, and everything done after."""
-        self.node.timers.now_ms = self.monotonic_ms()
+        timers = self.node.timers
+        timers.now_ms, timers.wall_ms = self.monotonic_ms(), self.wall_clock_ms()
         try:
             callback(*arguments)
         except SyncFailedError as error:

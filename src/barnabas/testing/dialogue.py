@@ -17,10 +17,10 @@ from barnabas import config
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.produce_again import Shapes
 from barnabas.handlers.registry import PRODUCE, SERVED, Answer, dispatch
+from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk, FileSlice
 from barnabas.node.effects import Effect, Flush, Notice, Remove
 from barnabas.node.node import Node
-from barnabas.node.pending import Pending
 from barnabas.protocol.apis import APIS, response_class
 from barnabas.protocol.codec import decode_exact, encoder
 from barnabas.protocol.headers import API_VERSIONS, parse_request_header, response_header
@@ -131,6 +131,7 @@ class Dialogue:
         """Let time go by, and whatever is due happen."""
         self.now_ms += duration_ms
         self.node.timers.now_ms += duration_ms
+        self.node.timers.wall_ms = self.now_ms
         self.node.timers.fire()
         self.settle()
 
@@ -168,6 +169,7 @@ class Dialogue:
 
     def _start(self) -> Node:
         node = Node(self.settings, OsDisk(), Random(self._correlation_id))
+        node.timers.wall_ms = self.now_ms
         node.start(self.now_ms)
         self.node = node
         self.settle()

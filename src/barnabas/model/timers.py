@@ -34,11 +34,12 @@ class Timers:
     """All that waits for a time.
 
     The driver sets `now_ms` before each event, from a clock that never jumps: how long somebody
-    waits has nothing to do with what the calendar says.
+    waits has nothing to do with what the calendar says, which is `wall_ms`.
     """
 
     def __init__(self) -> None:
         self.now_ms = 0
+        self.wall_ms = 0
         self._heap: list[Timer] = []
         self._husks = 0
 

@@ -1,0 +1,8 @@
+"""Groups of consumers: who is a member, who reads which partition, and how far they have read.
+
+machine     all groups of one partition of `__consumer_offsets`: replay and what concerns any group
+directory   the groups themselves, of either protocol
+classic     JoinGroup to LeaveGroup: members share out partitions among themselves
+consumer    KIP-848: the coordinator shares them out, member by member
+offsets     what was committed, and what waits for a transaction to end
+"""

@@ -1,0 +1,1 @@
+"""What the coordinators store; written by tools/generate_messages.py, never by hand."""

@@ -1,0 +1,1 @@
+"""Transactions: who writes in one, to which partitions, and how it ends."""
