@@ -32,6 +32,7 @@ from barnabas.node.group_commit import GroupCommit
 from barnabas.node.journal import Journal
 from barnabas.node.partition import Partition, log_settings
 from barnabas.node.quotas import Quota
+from barnabas.node.transactions import Transactions
 from barnabas.storage.checkpoints import Checkpoints
 from barnabas.storage.ownership import own_folder
 from barnabas.storage.recovery import open_log
@@ -75,6 +76,7 @@ class Node:
         self._reopening = False
         self.partitions_max = topic_decisions.PARTITIONS_MAX
         self.coordinators = Coordinators(self)
+        self.transactions = Transactions(self)
 
     @property
     def image(self) -> Image:
