@@ -1,0 +1,175 @@
+"""Read, transform, write: killed again and again, the output is the input, once and in order.
+
+The workers are processes that a user could have written; a reader that may see only what was
+committed watches from the first record to the last. CHAOS_BOOTSTRAP lets another broker be
+looked at (see `barnabas.testing.exactly_once_processes`).
+"""
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from random import Random
+from uuid import uuid4
+
+import pytest
+
+from barnabas.testing.exactly_once import transformed, violations
+from barnabas.testing.exactly_once_load import (
+    CommittedReader,
+    Feed,
+    committed_offsets,
+    count_aborted,
+    read_all,
+)
+from barnabas.testing.exactly_once_processes import Client, Cluster, any_cluster, worker
+from barnabas.testing.load import create_topic
+
+pytestmark = pytest.mark.chaos
+
+KILLS = int(os.environ.get("CHAOS_EXACTLY_ONCE_KILLS", "50"))
+PARTITIONS = 4
+RATE_PER_S = 400
+MOMENTS = ("begun", "written", "offsets", "committed", "aborted")
+HANDOVER_EVERY = 8
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    with any_cluster(tmp_path / "data") as found:
+        yield found
+
+
+class Scene:
+    """Two workers of one group between a feed and a reader, and what is done to them."""
+
+    def __init__(self, cluster: Cluster, stack: ExitStack, protocol: str, seed: int) -> None:
+        name = f"exactly-once-{uuid4().hex[:8]}"
+        self.source, self.target, self.group = f"{name}-in", f"{name}-out", name
+        self.kills: Counter[str] = Counter()
+        self._cluster = cluster
+        self._rng = Random(seed)
+        bootstrap = cluster.bootstrap
+        for topic in (self.source, self.target):
+            create_topic(bootstrap, topic, PARTITIONS, {"segment.bytes": "1048576"})
+        self.reader = stack.enter_context(CommittedReader(bootstrap, self.target, PARTITIONS))
+        self.feed = stack.enter_context(
+            Feed(bootstrap, self.source, PARTITIONS, rate_per_s=RATE_PER_S)
+        )
+        arguments = {"source": self.source, "target": self.target, "group": self.group}
+        self.workers = [
+            stack.enter_context(worker(bootstrap, side, {**arguments, "protocol": protocol}))
+            for side in ("left", "right")
+        ]
+        self.reader.wait_for_each()
+
+    def kill_client(self) -> Client:
+        """Kill a worker just after some step of a transaction."""
+        chosen = self._rng.choice(self.workers)
+        chosen.wait_for(self._rng.choice(MOMENTS), self._rng.randrange(1, 4))
+        chosen.kill()
+        self.kills["client"] += 1
+        return chosen
+
+    def kill_broker(self) -> None:
+        """Kill the broker just after some step of a worker, where that may be done."""
+        if self._cluster.restart is None:
+            self.kill_client().start()
+            return
+        chosen = self._rng.choice(self.workers)
+        chosen.wait_for(self._rng.choice(MOMENTS))
+        self._cluster.restart()
+        self.kills["broker"] += 1
+
+    def kill_both(self) -> None:
+        """Kill a worker, and the broker before the worker is back."""
+        victim = self.kill_client()
+        if self._cluster.restart is not None:
+            self._cluster.restart()
+            self.kills["broker"] += 1
+        victim.start()
+
+    def hand_over(self) -> None:
+        """Kill a worker and let the other one have its partitions before it is back."""
+        victim = self.kill_client()
+        self.reader.wait_for_each()
+        victim.start()
+        self.kills["handed over"] += 1
+
+    def work_on(self, most: int) -> None:
+        """Let some records through."""
+        self.reader.wait_for(self._rng.randrange(1, most))
+
+    def finish(self) -> None:
+        """Stop the feed, let everything through, stop the workers."""
+        self.feed.finish()
+        self.reader.wait_for_all(self.feed.count)
+        assert [each.terminate() for each in self.workers] == [0, 0]
+
+    def check(self) -> None:
+        """Hold what was read, while it was written and now, against what was sent."""
+        bootstrap = self._cluster.bootstrap
+        sent = self.feed.sent()
+        assert violations(sent, read_all(bootstrap, self.source, PARTITIONS)) == []
+        wanted = {place: [transformed(value) for value in sent[place]] for place in sent}
+        assert violations(wanted, self.reader.seen) == []
+        assert read_all(bootstrap, self.target, PARTITIONS) == self.reader.seen
+        places = committed_offsets(bootstrap, self.group, self.source, PARTITIONS)
+        assert places == {place: len(values) for place, values in sent.items()}
+
+    def figures(self) -> Iterator[tuple[str, object]]:
+        """Say how much was checked; fails where nothing was aborted that could have been seen."""
+        everything = read_all(
+            self._cluster.bootstrap, self.target, PARTITIONS, "read_uncommitted"
+        )
+        written = sum(map(len, everything.values()))
+        assert count_aborted(everything) > 0
+        said = sum((each.said for each in self.workers), Counter[str]())
+        yield from ((f"kills of {name}", count) for name, count in self.kills.items())
+        yield "records", self.reader.count
+        yield "aborted on purpose", count_aborted(everything)
+        yield "cut off by kills", written - self.reader.count - count_aborted(everything)
+        yield "transactions", said["committed"] + said["aborted"]
+        yield "given up", said["failed"]
+        yield "fenced", said["fenced"]
+
+
+def test_a_loop_survives_kills_of_workers_and_broker(
+    cluster: Cluster, record_property: Callable[[str, object], None]
+) -> None:
+    with ExitStack() as stack:
+        scene = Scene(cluster, stack, "classic", seed=3)
+        scene.kill_client().start()
+        scene.work_on(400)
+        scene.kill_broker()
+        scene.work_on(400)
+        scene.hand_over()
+        scene.finish()
+        scene.check()
+    for name, value in scene.figures():
+        record_property(name, value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("protocol", "kills"), [("classic", KILLS), ("consumer", KILLS * 2 // 5)])
+@pytest.mark.timeout(300 + 30 * KILLS)
+def test_a_loop_killed_many_times_is_exact(
+    cluster: Cluster, protocol: str, kills: int, record_property: Callable[[str, object], None]
+) -> None:
+    began = time.monotonic()
+    rng = Random(kills)
+    with ExitStack() as stack:
+        scene = Scene(cluster, stack, protocol, seed=kills)
+        while scene.kills["client"] + scene.kills["broker"] < kills:
+            faults = (lambda: scene.kill_client().start(), scene.kill_broker, scene.kill_both)
+            rng.choice(faults)()
+            scene.work_on(400)
+            if rng.randrange(HANDOVER_EVERY) == 0:
+                scene.hand_over()
+        scene.finish()
+        scene.check()
+    for name, value in scene.figures():
+        record_property(name, value)
+    record_property("seconds", round(time.monotonic() - began))
