@@ -34,6 +34,7 @@ PARTITIONS = 4
 RATE_PER_S = 400
 MOMENTS = ("begun", "written", "offsets", "committed", "aborted")
 HANDOVER_EVERY = 8
+SURE_SHARE = 0.5
 
 
 @pytest.fixture
@@ -49,6 +50,7 @@ class Scene:
         name = f"exactly-once-{uuid4().hex[:8]}"
         self.source, self.target, self.group = f"{name}-in", f"{name}-out", name
         self.kills: Counter[str] = Counter()
+        self.handovers = 0
         self._cluster = cluster
         self._rng = Random(seed)
         bootstrap = cluster.bootstrap
@@ -66,10 +68,13 @@ class Scene:
         self.reader.wait_for_each()
 
     def kill_client(self) -> Client:
-        """Kill a worker just after some step of a transaction."""
+        """Kill a worker: inside a transaction for sure, or about when it says something."""
         chosen = self._rng.choice(self.workers)
-        chosen.wait_for(self._rng.choice(MOMENTS), self._rng.randrange(1, 4))
-        chosen.kill()
+        chosen.wait_for(self._rng.choice(MOMENTS))
+        if self._rng.random() < SURE_SHARE:
+            chosen.doom()
+        else:
+            chosen.kill()
         self.kills["client"] += 1
         return chosen
 
@@ -94,9 +99,11 @@ class Scene:
     def hand_over(self) -> None:
         """Kill a worker and let the other one have its partitions before it is back."""
         victim = self.kill_client()
+        (heir,) = (each for each in self.workers if each is not victim)
+        heir.wait_for(f"owns {PARTITIONS}")
         self.reader.wait_for_each()
         victim.start()
-        self.kills["handed over"] += 1
+        self.handovers += 1
 
     def work_on(self, most: int) -> None:
         """Let some records through."""
@@ -121,13 +128,12 @@ class Scene:
 
     def figures(self) -> Iterator[tuple[str, object]]:
         """Say how much was checked; fails where nothing was aborted that could have been seen."""
-        everything = read_all(
-            self._cluster.bootstrap, self.target, PARTITIONS, "read_uncommitted"
-        )
+        everything = read_all(self._cluster.bootstrap, self.target, PARTITIONS, "read_uncommitted")
         written = sum(map(len, everything.values()))
         assert count_aborted(everything) > 0
         said = sum((each.said for each in self.workers), Counter[str]())
         yield from ((f"kills of {name}", count) for name, count in self.kills.items())
+        yield "handovers", self.handovers
         yield "records", self.reader.count
         yield "aborted on purpose", count_aborted(everything)
         yield "cut off by kills", written - self.reader.count - count_aborted(everything)

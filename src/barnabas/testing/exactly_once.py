@@ -22,6 +22,7 @@ the number of its records. `count_violations` finds where they are not:
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 ABORTED = b"aborted "
@@ -79,7 +80,7 @@ def went_back(found: Mapping[int, Sequence[Seen]]) -> list[str]:
     """Return where a reader was given offsets that do not grow."""
     problems = []
     for partition, content in sorted(found.items()):
-        for before, after in zip(content, content[1:], strict=False):
+        for before, after in pairwise(content):
             if after.offset <= before.offset:
                 step = f"from {before.offset} to {after.offset}"
                 problems.append(f"partition {partition}: went back {step}")

@@ -101,6 +101,10 @@ class Client:
         assert self.running, f"{self.name} ended by itself\n{self.log_text()[-4000:]}"
         self._end(signal.SIGKILL)
 
+    def doom(self) -> None:
+        """Let it die in the middle of what it does next (a worker's SIGUSR1)."""
+        assert self._end(signal.SIGUSR1) == -signal.SIGKILL, self.log_text()[-4000:]
+
     def terminate(self) -> int:
         """Ask it to stop; return its exit code."""
         return self._end(signal.SIGTERM)

@@ -7,12 +7,14 @@ of the same number, adds the offsets it has read up to, and commits. Some transa
 four, mark what they write and abort; the same input is then read again from where the group
 stands, so that offsets that came with an aborted transaction and were kept would be missed.
 
-On stdout it says what it has just done, one word a line: begun, written, offsets, then committed
-or aborted; failed where a transaction was given up, fenced where a new producer had to be made.
-SIGTERM lets it finish its transaction and leave.
+On stdout it says what it has just done, line by line: begun, written, offsets, then committed or
+aborted; failed where a transaction was given up, fenced where new clients had to be made, and
+"owns N" where it was given partitions. SIGTERM lets it finish its transaction and leave; SIGUSR1
+lets it die, as by SIGKILL, in the middle of the next one.
 """
 
 import argparse
+import os
 import signal
 import sys
 import threading
@@ -28,23 +30,43 @@ BATCH_MAX = 100
 CALL_TIMEOUT_S = 5.0
 POLL_S = 0.05
 ABORTED_SHARE = 0.25
+INSIDE = ("begun", "written", "offsets")
 CLIENT = {
     "reconnect.backoff.ms": 20,
     "reconnect.backoff.max.ms": 200,
     "retry.backoff.ms": 20,
     "retry.backoff.max.ms": 200,
-    "log_level": 3,
+    "log_level": 2,
 }
 
 
-class FencedError(Exception):
-    """This producer can do nothing any more: another one must be made."""
+class Voice:
+    """Says what was just done, and dies right then where that was asked for."""
+
+    def __init__(self, rng: Random) -> None:
+        self._rng = rng
+        self._last_word = ""
+
+    def doom(self, number: int, frame: object) -> None:
+        """Choose the moment to die at (a signal handler)."""
+        del number, frame
+        self._last_word = self._rng.choice(INSIDE)
+
+    def say(self, word: str) -> None:
+        """Tell the process that started this one."""
+        sys.stdout.write(f"{word}\n")
+        sys.stdout.flush()
+        if word == self._last_word:
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 class Loop:
-    """One producer and one consumer, until told to end or fenced."""
+    """One producer and one consumer, until told to end, or until one of them is fenced."""
 
-    def __init__(self, options: argparse.Namespace, rng: Random, ending: threading.Event) -> None:
+    def __init__(
+        self, options: argparse.Namespace, rng: Random, voice: Voice, ending: threading.Event
+    ) -> None:
+        self._say = voice.say
         self._source: str = options.source
         self._target: str = options.target
         self._rng = rng
@@ -54,15 +76,13 @@ class Loop:
         self._consumer: Any = Consumer(consumer_settings(options))
 
     def run(self) -> None:
-        """Work; raise FencedError where this producer cannot go on."""
+        """Work; raise KafkaException where others must take their places."""
         try:
             until_done(self._producer.init_transactions)
             moved = self._note_move
             self._consumer.subscribe([self._source], on_assign=moved, on_revoke=moved)
             while not self._ending.is_set():
                 self._turn()
-        except KafkaException as problem:
-            raise FencedError from problem
         finally:
             self._consumer.close()
 
@@ -73,11 +93,12 @@ class Loop:
     def _turn(self) -> None:
         self._moved = False
         messages = self._consumer.consume(BATCH_MAX, POLL_S)
+        batch = [message for message in messages if readable(message)]
         if self._moved:
             # Some of these may belong to another member by now.
             self._rewind()
-            return
-        if batch := [message for message in messages if message.error() is None]:
+            self._say(f"owns {len(self._consumer.assignment())}")
+        elif batch:
             self._work(batch)
 
     def _work(self, batch: list[Message]) -> None:
@@ -86,37 +107,36 @@ class Loop:
             self._write(batch, ABORTED if aborting else b"")
             if not aborting:
                 until_done(self._producer.commit_transaction)
-                say("committed")
+                self._say("committed")
                 return
         except KafkaException as problem:
             report(problem)
-            say("failed")
+            self._say("failed")
         until_done(self._producer.abort_transaction)
         if aborting:
-            say("aborted")
+            self._say("aborted")
         self._rewind()
 
     def _write(self, batch: list[Message], mark: bytes) -> None:
         self._producer.begin_transaction()
-        say("begun")
+        self._say("begun")
         for message in batch:
             value = mark + transformed(message.value())
             self._producer.produce(self._target, value, partition=message.partition())
         self._producer.flush(CALL_TIMEOUT_S)
-        say("written")
+        self._say("written")
         ends = {message.partition(): message.offset() + 1 for message in batch}
         offsets = [TopicPartition(self._source, number, end) for number, end in ends.items()]
         member = self._consumer.consumer_group_metadata()
         until_done(
             lambda timeout: self._producer.send_offsets_to_transaction(offsets, member, timeout)
         )
-        say("offsets")
+        self._say("offsets")
 
     def _rewind(self) -> None:
         """Go back to where the group stands."""
         for place in self._committed():
-            if place.offset < 0:
-                place.offset = 0
+            place.offset = max(place.offset, 0)
             try:
                 self._consumer.seek(place)
             except KafkaException as problem:
@@ -131,9 +151,21 @@ class Loop:
                 found: list[TopicPartition] = self._consumer.committed(places, CALL_TIMEOUT_S)
             except KafkaException as problem:
                 report(problem)
+                self._ending.wait(POLL_S)
             else:
                 return found
         return []
+
+
+def readable(message: Message) -> bool:
+    """Return whether a message is a record, not news; raise where the consumer cannot go on.
+
+    That happens to a static member whose broker was away for longer than its session.
+    """
+    error = message.error()
+    if error is not None and (error.fatal() or error.code() == KafkaError._FATAL):
+        raise KafkaException(error)
+    return error is None
 
 
 def until_done(call: Callable[[float], object]) -> None:
@@ -180,12 +212,6 @@ def consumer_settings(options: argparse.Namespace) -> dict[str, object]:
     }
 
 
-def say(word: str) -> None:
-    """Tell the process that started this one what was just done."""
-    sys.stdout.write(f"{word}\n")
-    sys.stdout.flush()
-
-
 def report(problem: KafkaException) -> None:
     """Write down what went wrong, for whoever looks into a failed test."""
     error = problem.args[0]
@@ -211,13 +237,14 @@ def main() -> None:
     ending = threading.Event()
     signal.signal(signal.SIGTERM, lambda _number, _frame: ending.set())
     rng = Random(options.seed)
+    voice = Voice(rng)
+    signal.signal(signal.SIGUSR1, voice.doom)
     while not ending.is_set():
         try:
-            Loop(options, rng, ending).run()
-        except FencedError as problem:
-            assert isinstance(problem.__cause__, KafkaException)
-            report(problem.__cause__)
-            say("fenced")
+            Loop(options, rng, voice, ending).run()
+        except KafkaException as problem:
+            report(problem)
+            voice.say("fenced")
 
 
 if __name__ == "__main__":
