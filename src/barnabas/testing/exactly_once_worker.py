@@ -128,9 +128,8 @@ class Loop:
         ends = {message.partition(): message.offset() + 1 for message in batch}
         offsets = [TopicPartition(self._source, number, end) for number, end in ends.items()]
         member = self._consumer.consumer_group_metadata()
-        until_done(
-            lambda timeout: self._producer.send_offsets_to_transaction(offsets, member, timeout)
-        )
+        # Not tried again where it fails: later calls were seen not to return (librdkafka 2.16).
+        self._producer.send_offsets_to_transaction(offsets, member, CALL_TIMEOUT_S)
         self._say("offsets")
 
     def _rewind(self) -> None:
@@ -176,6 +175,7 @@ def until_done(call: Callable[[float], object]) -> None:
         except KafkaException as problem:
             if not problem.args[0].retriable():
                 raise
+            report(problem)
         else:
             return
 
