@@ -55,9 +55,15 @@ def _run(command: str) -> None:
 class Client:
     """A client in a process of its own, life after life."""
 
-    def __init__(self, name: str, command: Callable[[int], Sequence[str]]) -> None:
-        """Take the command of each life, counted from 0."""
+    def __init__(
+        self,
+        name: str,
+        command: Callable[[int], Sequence[str]],
+        last_signal: signal.Signals = signal.SIGKILL,
+    ) -> None:
+        """Take the command of each life, counted from 0, and what ends it where a test fails."""
         self.name = name
+        self._last_signal = last_signal
         self.lives = 0
         self.said: Counter[str] = Counter()
         """How often each line was written to stdout, in all lives."""
@@ -122,10 +128,11 @@ class Client:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is not None:
-            sys.stderr.write(f"--- the log of {self.name}\n{self.log_text()[-8000:]}\n")
         if self.running:
-            self._end(signal.SIGKILL)
+            self._end(signal.SIGKILL if error is None else self._last_signal)
+        if error is not None:
+            said = dict(self.said)
+            sys.stderr.write(f"--- {self.name} said {said}\n{self.log_text()[-8000:]}\n")
         self._log_file.unlink(missing_ok=True)
 
     def _end(self, number: signal.Signals) -> int:
@@ -152,6 +159,6 @@ def worker(bootstrap: str, name: str, arguments: Mapping[str, object]) -> Client
 
     def command(life: int) -> list[str]:
         fixed = ["--bootstrap", bootstrap, "--name", name, "--seed", str(life)]
-        return [sys.executable, "-m", module, *fixed, *given]
+        return [sys.executable, "-X", "faulthandler", "-m", module, *fixed, *given]
 
-    return Client(name, command)
+    return Client(name, command, signal.SIGABRT)
