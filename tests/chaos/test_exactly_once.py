@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 from random import Random
 from uuid import uuid4
@@ -168,12 +169,13 @@ def test_a_loop_killed_many_times_is_exact(
     rng = Random(kills)
     with ExitStack() as stack:
         scene = Scene(cluster, stack, protocol, seed=kills)
-        while scene.kills["client"] + scene.kills["broker"] < kills:
-            faults = (lambda: scene.kill_client().start(), scene.kill_broker, scene.kill_both)
-            rng.choice(faults)()
+        faults = (lambda: scene.kill_client().start(), scene.kill_broker, scene.kill_both)
+        for turn in count(1):
+            if scene.kills.total() >= kills:
+                break
+            fault = scene.hand_over if turn % HANDOVER_EVERY == 0 else rng.choice(faults)
+            fault()
             scene.work_on(400)
-            if rng.randrange(HANDOVER_EVERY) == 0:
-                scene.hand_over()
         scene.finish()
         scene.check()
     for name, value in scene.figures():
