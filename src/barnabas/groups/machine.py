@@ -75,7 +75,9 @@ class GroupMachine:
         self.consumer.topics_changed()
         return Outcome(None, self.offsets.forget_topics(deleted))
 
-    def list_groups(self, states: Iterable[str], types: Iterable[str]) -> Outcome[list[ListedGroup]]:
+    def list_groups(
+        self, states: Iterable[str], types: Iterable[str]
+    ) -> Outcome[list[ListedGroup]]:
         """Name the groups in any of some states and of any of some types; none are no filter."""
         wanted_states = {state.strip().lower() for state in states}
         wanted_types = {kind.lower() for kind in types}

@@ -18,7 +18,7 @@ def tombstones_due(
 ) -> Iterator[CoordinatorRecord]:
     """Yield the ends of positions that are due, and of empty groups that have none left."""
     for group in groups.values():
-        left = store.has_open_transaction(group.group_id)
+        left = store.has_waiting(group.group_id)
         for place, committed in _positions(store, group.group_id):
             if _is_due(group, place, committed, now_ms - retention_ms, now_ms) and not (
                 store.is_waiting(place)
@@ -36,9 +36,7 @@ def _positions(store: OffsetStore, group_id: str) -> Iterator[tuple[Place, Commi
             yield Place(group_id, topic, partition), committed
 
 
-def _is_due(
-    group: Group, place: Place, committed: Committed, oldest_ms: int, now_ms: int
-) -> bool:
+def _is_due(group: Group, place: Place, committed: Committed, oldest_ms: int, now_ms: int) -> bool:
     since_ms = _kept_since_ms(group, committed)
     if since_ms is None or group.subscribes_to(place.topic):
         return False

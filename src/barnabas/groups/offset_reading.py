@@ -56,7 +56,7 @@ def read_all(
             if found is None:
                 continue  # it could not be named
             topic_id = found.topic_id
-        reader = _Reader(store, asked.group_id, name, topic_id, stable=require_stable)
+        reader = _Reader(store, asked.group_id, name, NO_TOPIC_ID, stable=require_stable)
         parts = [reader.read(partition) for partition in partitions]
         answers.append(OffsetFetchResponseTopics(name=name, topic_id=topic_id, partitions=parts))
     return answers

@@ -1,7 +1,8 @@
 """Commits as records, and back.
 
-Committing is what a coordinator is asked most often, so a record that is written remembers what
-it says: replay does not read it again. The bytes are those of the generated codecs.
+Committing is what a coordinator is asked most often. So a record that is written remembers what it
+says, and replay does not read it again; and what the partitions of a topic have in common is
+encoded once. The bytes are those of the generated codecs.
 """
 
 from collections.abc import Callable
@@ -15,11 +16,13 @@ from barnabas.protocol.codec import encoder
 from barnabas.protocol.coordinator_codec import encode
 from barnabas.protocol.coordinator_records.offset_commit import OffsetCommitKey, OffsetCommitValue
 
-WITH_EXPIRY, USUAL, WITH_TOPIC_ID = 1, 3, 4
-"""The versions that are written, as Kafka chooses them."""
+WITH_EXPIRY, USUAL = 1, 4
+"""The versions that Kafka writes: one that knows when it is over, else the newest."""
 
 _VERSION = Struct(">h")
 _PARTITION = Struct(">i")
+_POSITION = Struct(">hqi")
+"""How a value of the usual version begins: the version, the offset, the leader epoch."""
 
 _new_record = tuple.__new__
 
@@ -34,36 +37,43 @@ class OffsetRecord(CoordinatorRecord):
 
 
 class OffsetWriter:
-    """Makes the records of commits to one topic of one group."""
+    """Makes the records of commits to one topic of one group, all of the same time."""
 
-    __slots__ = ("_encode", "_group", "_head", "_prefix", "_topic")
+    __slots__ = ("_commit_ms", "_expire_ms", "_group", "_prefix", "_tails", "_topic", "_topic_id")
 
-    def __init__(self, group: str, topic: str, version: int) -> None:
+    def __init__(
+        self, group: str, topic: str, topic_id: bytes, commit_ms: int, expire_ms: int
+    ) -> None:
         self._group = group
         self._topic = topic
+        # The version that knows when it is over does not know the id.
+        self._topic_id = topic_id if expire_ms == -1 else NO_TOPIC_ID
+        self._commit_ms = commit_ms
+        self._expire_ms = expire_ms
         key = encode(OffsetCommitKey(group=group, topic=topic), None).key
         self._prefix = key[: -_PARTITION.size]
-        self._head = _VERSION.pack(version)
-        # A commit has every attribute of the message, under the same name.
-        self._encode = cast("Callable[[Committed], bytes]", encoder(OffsetCommitValue, version))
+        self._tails: dict[str, bytes] = {}
 
-    def record(self, partition: int, committed: Committed) -> OffsetRecord:
+    def record(
+        self, partition: int, offset: int, leader_epoch: int, note: str, order: int
+    ) -> OffsetRecord:
         """Return the record of a commit."""
-        key = self._prefix + _PARTITION.pack(partition)
-        value = self._head + self._encode(committed)
-        record = _new_record(OffsetRecord, (key, value))
+        expire_ms = self._expire_ms
+        times = (self._commit_ms, expire_ms)
+        committed = Committed(offset, leader_epoch, note, *times, self._topic_id, order)
+        if expire_ms == -1:
+            tail = self._tails.get(note)
+            if tail is None:
+                tail = self._tails[note] = _encoded(committed, USUAL)[_POSITION.size :]
+            value = _POSITION.pack(USUAL, offset, leader_epoch) + tail
+        else:
+            value = _encoded(committed, WITH_EXPIRY)
+        record = _new_record(OffsetRecord, (self._prefix + _PARTITION.pack(partition), value))
         record.group = self._group
         record.topic = self._topic
         record.partition = partition
         record.committed = committed
         return record
-
-
-def version_for(expire_timestamp: int, topic_id: bytes) -> int:
-    """Return the version in which a commit is stored: the oldest that can hold it."""
-    if expire_timestamp != -1:
-        return WITH_EXPIRY
-    return USUAL if topic_id == NO_TOPIC_ID else WITH_TOPIC_ID
 
 
 def tombstone(place: Place) -> CoordinatorRecord:
@@ -83,3 +93,9 @@ def committed_in(value: OffsetCommitValue, order: int) -> Committed:
         value.topic_id,
         order,
     )
+
+
+def _encoded(committed: Committed, version: int) -> bytes:
+    # A commit has every attribute of the message, under the same name.
+    encode_value = cast("Callable[[Committed], bytes]", encoder(OffsetCommitValue, version))
+    return _VERSION.pack(version) + encode_value(committed)

@@ -55,9 +55,9 @@ class OffsetStore:
         """Return what a group has committed; not for the caller to change."""
         return self._by_group.get(group) or {}
 
-    def has_open_transaction(self, group: str) -> bool:
-        """Tell whether a transaction that has not ended wrote offsets for a group."""
-        return group in self._open
+    def has_waiting(self, group: str) -> bool:
+        """Tell whether a transaction will decide on any position of a group."""
+        return next(self.waiting(group), None) is not None
 
     def is_waiting(self, place: Place) -> bool:
         """Tell whether a transaction will decide on a position."""

@@ -17,7 +17,6 @@ from barnabas.groups.offset_records import (
     OffsetWriter,
     committed_in,
     tombstone,
-    version_for,
 )
 from barnabas.groups.offset_store import Committed, OffsetStore, Place
 from barnabas.groups.simple import SimpleGroup
@@ -113,8 +112,7 @@ class Offsets:
             if found is None:
                 codes = [absent] * len(topic.partitions)
             else:
-                topic_id = topic.topic_id if by_id else NO_TOPIC_ID
-                codes = self._take(terms, found, topic_id, topic.partitions, records)
+                codes = self._take(terms, found, found.topic_id, topic.partitions, records)
             parts = [
                 offset_commit.OffsetCommitResponsePartition(
                     partition_index=part.partition_index, error_code=code
@@ -167,9 +165,7 @@ class Offsets:
             group.check_fetch(asked.member_id, asked.member_epoch)
         by_id = version >= TOPIC_IDS_FROM
         read = read_all if asked.topics is None else read_some
-        topics = read(
-            self._store, self._image(), asked, by_id=by_id, require_stable=require_stable
-        )
+        topics = read(self._store, self._image(), asked, by_id=by_id, require_stable=require_stable)
         return Outcome(OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics))
 
     def delete(
@@ -179,10 +175,9 @@ class Offsets:
         group = self._groups.get(request.group_id)
         if group is None:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND)
-        if group.type is GroupType.CLASSIC and not group.is_empty:
-            # What members of another kind read only they know.
-            if group.protocol_type != "consumer":
-                raise ApiError(ErrorCode.NON_EMPTY_GROUP)
+        others = group.type is GroupType.CLASSIC and group.protocol_type != "consumer"
+        if others and not group.is_empty:  # what they read, only they know
+            raise ApiError(ErrorCode.NON_EMPTY_GROUP)
         topics = self._image().topics
         records: list[CoordinatorRecord] = []
         answers = []
@@ -275,37 +270,26 @@ class Offsets:
         records: list[CoordinatorRecord],
     ) -> list[ErrorCode]:
         """Add the records of one topic; return a code for each partition."""
-        group, refusal, commit_ms, expire_ms = terms
         count = len(topic.partitions)
         limit = self._settings.offset_metadata_max_bytes
         next_order = self._store.next_order
-        writer = OffsetWriter(group, topic.name, version_for(expire_ms, topic_id))
+        writer = OffsetWriter(terms.group, topic.name, topic_id, terms.commit_ms, terms.expire_ms)
         codes = []
         for asked in partitions:
             index = asked.partition_index
             note = asked.committed_metadata or ""
-            code = refusal
+            code = terms.refusal
             if not 0 <= index < count:
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             elif code is NONE and len(note) > limit:
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             codes.append(code)
             if code is NONE:
-                committed = Committed(
-                    asked.committed_offset,
-                    asked.committed_leader_epoch,
-                    note,
-                    commit_ms,
-                    expire_ms,
-                    topic_id,
-                    next_order(),
-                )
-                records.append(writer.record(index, committed))
+                offset, leader_epoch = asked.committed_offset, asked.committed_leader_epoch
+                records.append(writer.record(index, offset, leader_epoch, note, next_order()))
         return codes
 
-    def _refusal(
-        self, request: offset_commit.OffsetCommitRequest, version: int
-    ) -> ErrorCode:
+    def _refusal(self, request: offset_commit.OffsetCommitRequest, version: int) -> ErrorCode:
         """Return with what the group refuses a commit."""
         epoch = request.generation_id_or_member_epoch
         modern = version >= MEMBER_EPOCHS_FROM

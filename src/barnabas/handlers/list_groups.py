@@ -31,7 +31,9 @@ def handle(
     return found.map(lambda lists: ListGroupsResponse(groups=list(chain.from_iterable(lists))))
 
 
-def _ask_all(node: Node, request: ListGroupsRequest) -> list[Pending[list[ListedGroup]]]:
+def _ask_all(
+    node: Node, request: ListGroupsRequest
+) -> list[list[ListedGroup] | Pending[list[ListedGroup]]]:
     states, types = request.states_filter, request.types_filter
     return [
         shard.run(lambda machine=shard.machine: machine.list_groups(states, types))  # type: ignore[misc]

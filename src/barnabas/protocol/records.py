@@ -300,7 +300,7 @@ def build_own(
 
     Coordinators write such batches, a few records at a time and very often.
     """
-    parts = []
+    parts: list[bytes] = []
     number = -1
     for number, (key, value) in enumerate(pairs):
         offset = _size(number)

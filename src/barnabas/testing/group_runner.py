@@ -34,9 +34,7 @@ class Written(NamedTuple):
 class GroupRunner:
     """Runs operations one by one; it is the machine's scheduler, too."""
 
-    def __init__(
-        self, topics: Mapping[str, int], settings: GroupSettings | None = None
-    ) -> None:
+    def __init__(self, topics: Mapping[str, int], settings: GroupSettings | None = None) -> None:
         self.settings = settings or GroupSettings()
         self.image = Image()
         self.now_ms = 0

@@ -34,7 +34,7 @@ def find_coordinator(talk: Dialogue, key: str = "g") -> None:
     assert answer.coordinators[0].error_code == 0
 
 
-def commit_request(  # noqa: PLR0913 - a request has this many parts
+def commit_request(
     group: str,
     positions: Mapping[At, int | Position],
     *,
@@ -64,7 +64,7 @@ def commit_request(  # noqa: PLR0913 - a request has this many parts
     )
 
 
-def transactional_request(  # noqa: PLR0913 - a request has this many parts
+def transactional_request(
     group: str,
     positions: Mapping[At, int | Position],
     producer: tuple[int, int],

@@ -35,9 +35,7 @@ def commit(runner: GroupRunner, group: str, *places: At, **more: Any) -> None:
 def left(runner: GroupRunner, group: str) -> set[At]:
     asked = fetch_group(group, None)
     return set(
-        positions(
-            runner.run(lambda machine: machine.offsets.fetch(asked, 9, require_stable=False))
-        )
+        positions(runner.run(lambda machine: machine.offsets.fetch(asked, 9, require_stable=False)))
     )
 
 
@@ -127,9 +125,7 @@ def test_what_waits_for_a_transaction_stays_and_so_does_the_group(runner: GroupR
     producer = ProducerIdAndEpoch(1, 0)
     commit(runner, "g", ("a", 0), ("a", 1))
     request = transactional_request("g", {("a", 0): 9}, producer)
-    runner.run(
-        lambda machine: machine.offsets.commit_in_transaction(request, runner.caller(5))
-    )
+    runner.run(lambda machine: machine.offsets.commit_in_transaction(request, runner.caller(5)))
     runner.pass_time(5000)
     assert left(runner, "g") == {("a", 0)}
     runner.end_transaction(producer, committed=False)
@@ -141,9 +137,7 @@ def test_what_waits_for_a_transaction_stays_and_so_does_the_group(runner: GroupR
 def test_an_aborted_transaction_leaves_no_group(runner: GroupRunner) -> None:
     producer = ProducerIdAndEpoch(1, 0)
     request = transactional_request("g", {("a", 0): 9}, producer)
-    runner.run(
-        lambda machine: machine.offsets.commit_in_transaction(request, runner.caller(5))
-    )
+    runner.run(lambda machine: machine.offsets.commit_in_transaction(request, runner.caller(5)))
     runner.pass_time(200)
     assert set(runner.machine.groups) == {"g"}
     runner.end_transaction(producer, committed=False)

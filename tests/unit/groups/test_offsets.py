@@ -11,7 +11,7 @@ from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import NO_TOPIC_ID
 from barnabas.model.settings import GroupSettings
-from barnabas.protocol.coordinator_codec import decode_group_record
+from barnabas.protocol.coordinator_codec import decode_group_record, encode
 from barnabas.protocol.coordinator_records.offset_commit import OffsetCommitKey, OffsetCommitValue
 from barnabas.testing.group_runner import START_MS, GroupRunner
 from barnabas.testing.offset_requests import (
@@ -42,9 +42,7 @@ def commit_in(
 ) -> dict[At, int]:
     request = transactional_request("g", what, producer, **more)
     caller = runner.caller(5)
-    return codes(
-        runner.run(lambda machine: machine.offsets.commit_in_transaction(request, caller))
-    )
+    return codes(runner.run(lambda machine: machine.offsets.commit_in_transaction(request, caller)))
 
 
 def fetch(
@@ -56,9 +54,7 @@ def fetch(
     **more: Any,
 ) -> Any:
     group = fetch_group("g", places, **more)
-    return runner.run(
-        lambda machine: machine.offsets.fetch(group, version, require_stable=stable)
-    )
+    return runner.run(lambda machine: machine.offsets.fetch(group, version, require_stable=stable))
 
 
 def delete(runner: GroupRunner, places: list[tuple[str, int]], group: str = "g") -> dict[At, int]:
@@ -86,16 +82,20 @@ def test_a_commit_is_stored_as_kafka_stores_it(runner: GroupRunner) -> None:
     assert commit(runner, {("a", 2): Position(7, 3, "note")}) == {("a", 2): 0}
     key = OffsetCommitKey(group="g", topic="a", partition=2)
     value = OffsetCommitValue(
-        offset=7, leader_epoch=3, metadata="note", commit_timestamp=START_MS
+        offset=7,
+        leader_epoch=3,
+        metadata="note",
+        commit_timestamp=START_MS,
+        topic_id=bytes(runner.image.topics["a"].topic_id),
     )
-    assert stored(runner) == [(key, value, 3)]
+    assert stored(runner) == [(key, value, 4)]
     assert positions(fetch(runner)) == {("a", 2): Position(7, 3, "note")}
 
 
 def test_a_retention_time_makes_it_version_1(runner: GroupRunner) -> None:
     commit(runner, {("a", 0): 7}, version=2, retention_ms=50)
     ((_, value, version),) = stored(runner)
-    assert (value.expire_timestamp, version) == (START_MS + 50, 1)
+    assert (value.expire_timestamp, value.topic_id, version) == (START_MS + 50, NO_TOPIC_ID, 1)
 
 
 def test_a_retention_time_beyond_all_time_is_the_end_of_time(runner: GroupRunner) -> None:
@@ -103,12 +103,31 @@ def test_a_retention_time_beyond_all_time_is_the_end_of_time(runner: GroupRunner
     assert stored(runner)[0][1].expire_timestamp == (1 << 63) - 1
 
 
-def test_a_topic_id_makes_it_version_4(runner: GroupRunner) -> None:
+def test_topics_may_be_named_by_id(runner: GroupRunner) -> None:
     topic_id = bytes(runner.image.topics["a"].topic_id)
     assert commit(runner, {(topic_id, 1): 7}, version=10) == {(topic_id, 1): 0}
     ((key, value, version),) = stored(runner)
     assert (key.topic, value.topic_id, version) == ("a", topic_id, 4)
     assert offset(runner, ("a", 1)) == 7
+
+
+def test_a_transaction_does_not_store_the_id(runner: GroupRunner) -> None:
+    commit_in(runner, P1, {("a", 0): Position(7, 3, "note")})
+    ((_, value, version),) = stored(runner)
+    assert (value.offset, value.metadata, value.topic_id, version) == (7, "note", NO_TOPIC_ID, 4)
+
+
+def test_what_is_written_is_what_the_codec_would_write(runner: GroupRunner) -> None:
+    commit(runner, {("a", 0): Position(1 << 40, 3, "x" * 300), ("a", 1): 5, ("b", 0): -1})
+    commit(runner, {("a", 0): 6}, version=4, retention_ms=9)
+    commit_in(runner, P1, {("b", 0): Position(9, 1, "é")})
+    for written in runner.log:
+        for record in written.records:
+            meaning = decode_group_record(record)
+            assert meaning is not None
+            assert record.value is not None
+            version = int.from_bytes(record.value[:2], "big")
+            assert record == encode(meaning.key, meaning.value, version)
 
 
 def test_a_note_of_null_is_empty(runner: GroupRunner) -> None:
@@ -135,9 +154,9 @@ def test_each_partition_is_judged_by_itself() -> None:
     }
     expected = {("a", 0): 0, ("a", 1): unknown, ("a", -1): unknown, ("none", 0): unknown}
     assert commit(runner, asked) == expected
-    too_long = {("a", 0): Position(2, 0, "abcd")}
-    assert commit(runner, dict(too_long)) == {("a", 0): ErrorCode.OFFSET_METADATA_TOO_LARGE}
-    assert commit_in(runner, P1, dict(too_long)) == {("a", 0): ErrorCode.OFFSET_METADATA_TOO_LARGE}
+    too_long: dict[At, int | Position] = {("a", 0): Position(2, 0, "abcd")}
+    assert commit(runner, too_long) == {("a", 0): ErrorCode.OFFSET_METADATA_TOO_LARGE}
+    assert commit_in(runner, P1, too_long) == {("a", 0): ErrorCode.OFFSET_METADATA_TOO_LARGE}
     assert offset(runner) == 1
 
 
@@ -178,13 +197,14 @@ def test_what_the_group_says_of_a_member_counts(runner: GroupRunner, told: Told)
     assert commit(runner, {("a", 0): 1}, member="m", epoch=3, instance="i") == {("a", 0): 0}
     assert group.asked == [("m", "i", 3, False)]
     assert group.touched == ["m"]
+    before = len(stored(runner))
     group.refusal = ErrorCode.REBALANCE_IN_PROGRESS
     asked: dict[At, int | Position] = {("a", 0): 2, ("none", 0): 2}
     assert commit(runner, asked, member="m", epoch=3) == {
         ("a", 0): ErrorCode.REBALANCE_IN_PROGRESS,
         ("none", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
-    assert (offset(runner), group.touched) == (1, ["m"])
+    assert (len(stored(runner)), group.touched) == (before, ["m"])
 
 
 def test_a_stale_epoch_by_version(runner: GroupRunner, told: Told) -> None:

@@ -79,7 +79,9 @@ def replace_door(talk: Dialogue) -> Doorkeeper:
 
 
 def send(talk: Dialogue, version: int = 5, offset: int = 5, **more: Any) -> Exchange:
-    return talk.send(transactional_request("g", {A0: Position(offset, 1, "n")}, P1, **more), version)
+    return talk.send(
+        transactional_request("g", {A0: Position(offset, 1, "n")}, P1, **more), version
+    )
 
 
 def end(talk: Dialogue, *, committed: bool) -> None:
@@ -99,9 +101,7 @@ def end(talk: Dialogue, *, committed: bool) -> None:
 
 
 def unstable(talk: Dialogue) -> bool:
-    answer = talk.ask(
-        OffsetFetchRequest(groups=[fetch_group("g", [A0])], require_stable=True), 8
-    )
+    answer = talk.ask(OffsetFetchRequest(groups=[fetch_group("g", [A0])], require_stable=True), 8)
     (part,) = answer.groups[0].topics[0].partitions
     return bool(part.error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT)
 

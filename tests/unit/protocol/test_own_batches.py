@@ -26,9 +26,8 @@ def test_the_same_bytes(count: int) -> None:
     pairs = (PAIRS * 100)[:count]
     asked = [Record(number, 17, key, value) for number, (key, value) in enumerate(pairs)]
     assert build_own(pairs, 17) == build(asked)
-    facts = {"attributes": TRANSACTIONAL, "producer_id": 1 << 40, "producer_epoch": 3}
-    batch = build_own(pairs, 17, **facts)
-    assert batch == build(asked, **facts)
+    batch = build_own(pairs, 17, attributes=TRANSACTIONAL, producer_id=1 << 40, producer_epoch=3)
+    assert batch == build(asked, attributes=TRANSACTIONAL, producer_id=1 << 40, producer_epoch=3)
     header = parse_header(batch)
     verify(batch, header)
     assert list(records(batch, header)) == asked
