@@ -31,6 +31,7 @@ from barnabas.protocol.messages.describe_configs import (
 )
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.list_offsets import (
@@ -83,9 +84,16 @@ def offset_for_leader_epoch(_: int) -> Message:
     )
 
 
+def find_coordinator(version: int) -> Message:
+    if version >= 4:
+        return FindCoordinatorRequest(coordinator_keys=["readers"])
+    return FindCoordinatorRequest(key="readers")
+
+
 REQUESTS: dict[int, Callable[[int], Message]] = {
     2: list_offsets,
     3: metadata,
+    10: find_coordinator,
     17: lambda _: SaslHandshakeRequest(mechanism="PLAIN"),
     18: lambda _: ApiVersionsRequest(client_software_name="a", client_software_version="1"),
     19: lambda _: CreateTopicsRequest(
@@ -161,6 +169,6 @@ def test_other_versions_close_the_connection(talk: Dialogue, key: int) -> None:
 
 
 def test_apis_that_are_not_served_close_the_connection(talk: Dialogue) -> None:
-    frame = b"".join(n.to_bytes(2, "big") for n in (11, 0, 0, 1, 0xFFFF))
-    with pytest.raises(WireError, match="JoinGroup is not served"):
-        talk.send_frame(frame, 11, 0)
+    frame = b"".join(n.to_bytes(2, "big") for n in (29, 0, 0, 1, 0xFFFF))
+    with pytest.raises(WireError, match="DescribeAcls is not served"):
+        talk.send_frame(frame, 29, 0)
