@@ -18,6 +18,7 @@ from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsTopic,
 )
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
 from barnabas.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -34,6 +35,7 @@ from barnabas.protocol.messages.describe_topic_partitions import DescribeTopicPa
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
+from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -48,6 +50,13 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from barnabas.testing.dialogue import Dialogue
+from barnabas.testing.offset_requests import (
+    commit_request,
+    delete_request,
+    fetch_group,
+    fetch_request,
+    transactional_request,
+)
 from barnabas.testing.requests import batch, create_topic, fetch, produce
 
 ACROSS = [
@@ -94,6 +103,9 @@ REQUESTS: dict[int, Callable[[int], Message]] = {
     2: list_offsets,
     3: metadata,
     10: find_coordinator,
+    8: lambda version: commit_request("g", {(bytes(16) if version >= 10 else "old", 0): 1}),
+    9: lambda version: fetch_request(fetch_group("g", []), version),
+    16: lambda _: ListGroupsRequest(),
     17: lambda _: SaslHandshakeRequest(mechanism="PLAIN"),
     18: lambda _: ApiVersionsRequest(client_software_name="a", client_software_version="1"),
     19: lambda _: CreateTopicsRequest(
@@ -108,6 +120,7 @@ REQUESTS: dict[int, Callable[[int], Message]] = {
     ),
     22: lambda _: InitProducerIdRequest(transactional_id=None),
     23: offset_for_leader_epoch,
+    28: lambda _: transactional_request("g", {("none", 0): 1}, (1, 0)),
     32: lambda _: DescribeConfigsRequest(
         resources=[
             DescribeConfigsResource(resource_type=kind, resource_name=name)
@@ -121,7 +134,9 @@ REQUESTS: dict[int, Callable[[int], Message]] = {
     35: lambda _: DescribeLogDirsRequest(topics=None),
     36: lambda _: SaslAuthenticateRequest(auth_bytes=b""),
     37: lambda _: CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="old", count=2)]),
+    42: lambda _: DeleteGroupsRequest(groups_names=["g"]),
     44: lambda _: IncrementalAlterConfigsRequest(),
+    47: lambda _: delete_request("g", [("old", 0)]),
     60: lambda _: DescribeClusterRequest(include_cluster_authorized_operations=True),
     75: lambda _: DescribeTopicPartitionsRequest(),
 }
