@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 from barnabas.handlers import (
     alter_configs,
+    consumer_group_describe,
+    consumer_group_heartbeat,
     create_partitions,
     create_topics,
     delete_groups,
@@ -103,6 +105,8 @@ SERVED: dict[int, Api] = {
     44: Api(0, 1, alter_configs.handle_incremental),
     47: Api(0, 0, offset_delete.handle),
     60: Api(0, 2, describe_cluster.handle),
+    68: Api(0, 1, consumer_group_heartbeat.handle),
+    69: Api(0, 1, consumer_group_describe.handle),
     75: Api(0, 0, describe_topic_partitions.handle),
 }
 

@@ -13,6 +13,8 @@ from barnabas.protocol.apis import APIS
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResource
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
+from barnabas.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
@@ -151,6 +153,8 @@ REQUESTS: dict[int, Callable[[int], Message]] = {
     44: lambda _: IncrementalAlterConfigsRequest(),
     47: lambda _: delete_request("g", [("old", 0)]),
     60: lambda _: DescribeClusterRequest(include_cluster_authorized_operations=True),
+    68: lambda _: ConsumerGroupHeartbeatRequest(group_id="g", member_id="m"),
+    69: lambda _: ConsumerGroupDescribeRequest(group_ids=["g"]),
     75: lambda _: DescribeTopicPartitionsRequest(),
 }
 
