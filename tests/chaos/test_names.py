@@ -12,6 +12,7 @@ from barnabas.protocol.apis import APIS, response_class
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import (
     alter_configs,
+    consumer_group_heartbeat,
     create_partitions,
     create_topics,
     delete_records,
@@ -60,6 +61,7 @@ NAMELESS = {
     "InitProducerId",
     "DescribeCluster",
     "FindCoordinator",
+    "ConsumerGroupDescribe",
     "JoinGroup",
     "SyncGroup",
     "Heartbeat",
@@ -235,6 +237,17 @@ REQUESTS: dict[str, tuple[int, int, Build]] = {
         0,
         lambda name: describe_topic_partitions.DescribeTopicPartitionsRequest(
             topics=[describe_topic_partitions.TopicRequest(name=name)]
+        ),
+    ),
+    "ConsumerGroupHeartbeat": (
+        68,
+        1,
+        lambda name: consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
+            group_id="names",
+            member_id="m",
+            rebalance_timeout_ms=1000,
+            subscribed_topic_names=[name],
+            topic_partitions=[],
         ),
     ),
     "DescribeLogDirs": (

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 from barnabas.handlers import (
     alter_configs,
+    consumer_group_describe,
+    consumer_group_heartbeat,
     create_partitions,
     create_topics,
     delete_groups,
@@ -17,12 +19,16 @@ from barnabas.handlers import (
     delete_topics,
     describe_cluster,
     describe_configs,
+    describe_groups,
     describe_log_dirs,
     describe_topic_partitions,
     fetch,
     find_coordinator,
+    heartbeat,
     init_producer_id,
     list_groups,
+    join_group,
+    leave_group,
     list_offsets,
     metadata,
     offset_commit,
@@ -32,6 +38,7 @@ from barnabas.handlers import (
     produce,
     sasl,
     txn_offset_commit,
+    sync_group,
 )
 from barnabas.handlers.api_versions import ApiVersionsHandler
 from barnabas.handlers.context import RequestContext
@@ -76,6 +83,11 @@ SERVED: dict[int, Api] = {
     9: Api(1, 10, offset_fetch.handle),
     10: Api(0, 6, find_coordinator.handle),
     16: Api(0, 5, list_groups.handle),
+    11: Api(0, 9, join_group.handle),
+    12: Api(0, 4, heartbeat.handle),
+    13: Api(0, 5, leave_group.handle),
+    14: Api(0, 5, sync_group.handle),
+    15: Api(0, 6, describe_groups.handle),
     17: Api(0, 1, sasl.handle_handshake),
     API_VERSIONS: Api(0, 4, lambda *_: None),
     19: Api(2, 7, create_topics.handle),
@@ -93,6 +105,8 @@ SERVED: dict[int, Api] = {
     44: Api(0, 1, alter_configs.handle_incremental),
     47: Api(0, 0, offset_delete.handle),
     60: Api(0, 2, describe_cluster.handle),
+    68: Api(0, 1, consumer_group_heartbeat.handle),
+    69: Api(0, 1, consumer_group_describe.handle),
     75: Api(0, 0, describe_topic_partitions.handle),
 }
 

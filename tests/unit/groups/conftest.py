@@ -9,6 +9,7 @@ from barnabas.model.coordination import CoordinatorRecord
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.protocol.coordinator_codec import encode
 from barnabas.protocol.coordinator_records.group_metadata import GroupMetadataKey
+from barnabas.testing.classic_talk import ClassicTalk
 from barnabas.testing.group_runner import GroupRunner
 
 
@@ -62,3 +63,9 @@ def told(runner: GroupRunner) -> Callable[[str], ToldGroup]:
         return group
 
     return add
+
+
+@pytest.fixture
+def talk() -> ClassicTalk:
+    """Members who talk to a coordinator's machine."""
+    return ClassicTalk()
