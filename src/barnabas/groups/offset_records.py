@@ -59,8 +59,9 @@ class OffsetWriter:
     ) -> OffsetRecord:
         """Return the record of a commit."""
         expire_ms = self._expire_ms
-        times = (self._commit_ms, expire_ms)
-        committed = Committed(offset, leader_epoch, note, *times, self._topic_id, order)
+        committed = Committed(
+            offset, leader_epoch, note, self._commit_ms, expire_ms, self._topic_id, order
+        )
         if expire_ms == -1:
             tail = self._tails.get(note)
             if tail is None:

@@ -1,11 +1,14 @@
 """OffsetCommit, OffsetFetch and OffsetDelete in frames, in every version, and across restarts."""
 
+import gc
 from pathlib import Path
 
 import pytest
 
 from barnabas.model.errors import ErrorCode
+from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
 from barnabas.testing.dialogue import Dialogue
@@ -25,6 +28,7 @@ from barnabas.testing.requests import create_topic
 
 COMMITS = range(2, 11)
 FETCHES = range(1, 11)
+ROUNDS = 100
 UNAVAILABLE = ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
@@ -166,3 +170,26 @@ def test_deleting_offsets(talk: Dialogue) -> None:
 def test_no_topics_no_answers(talk: Dialogue) -> None:
     assert talk.ask(OffsetCommitRequest(group_id="g"), 9).topics == []
     assert talk.ask(OffsetFetchRequest(), 8).groups == []
+
+
+def test_requests_leave_no_circles_behind(talk: Dialogue) -> None:
+    create_topic(talk, "a")
+    ask_everything(talk)
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(ROUNDS):
+            ask_everything(talk)
+        assert gc.collect() < ROUNDS
+    finally:
+        gc.enable()
+
+
+def ask_everything(talk: Dialogue) -> None:
+    talk.hold_syncs = True
+    commit = talk.send(commit_request("g", {("a", 0): 5}), 9)
+    fetch = talk.send(fetch_request(fetch_group("g", None), 9), 9)
+    deletion = talk.send(DeleteGroupsRequest(groups_names=["g", "none"]))
+    listing = talk.send(ListGroupsRequest())
+    talk.release_syncs()
+    assert not any(exchange.waiting for exchange in (commit, fetch, deletion, listing))
