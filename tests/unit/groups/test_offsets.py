@@ -118,7 +118,10 @@ def test_a_transaction_does_not_store_the_id(runner: GroupRunner) -> None:
 
 
 def test_what_is_written_is_what_the_codec_would_write(runner: GroupRunner) -> None:
-    commit(runner, {("a", 0): Position(1 << 40, 3, "x" * 300), ("a", 1): 5, ("b", 0): -1})
+    commit(
+        runner,
+        {("a", 0): Position(1 << 40, 3, "x" * 300), ("a", 1): Position(5, 2, ""), ("b", 0): -1},
+    )
     commit(runner, {("a", 0): 6}, version=4, retention_ms=9)
     commit_in(runner, P1, {("b", 0): Position(9, 1, "é")})
     for written in runner.log:
@@ -128,6 +131,9 @@ def test_what_is_written_is_what_the_codec_would_write(runner: GroupRunner) -> N
             assert record.value is not None
             version = int.from_bytes(record.value[:2], "big")
             assert record == encode(meaning.key, meaning.value, version)
+    runner.reload()
+    told = positions(fetch(runner))
+    assert told == {("a", 0): Position(6), ("a", 1): Position(5, 2, ""), ("b", 0): Position(-1)}
 
 
 def test_a_note_of_null_is_empty(runner: GroupRunner) -> None:
