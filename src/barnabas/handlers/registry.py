@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from barnabas.handlers import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
     alter_configs,
     create_partitions,
     create_topics,
@@ -18,10 +20,13 @@ from barnabas.handlers import (
     describe_configs,
     describe_log_dirs,
     describe_topic_partitions,
+    describe_transactions,
+    end_txn,
     fetch,
     find_coordinator,
     init_producer_id,
     list_offsets,
+    list_transactions,
     metadata,
     offset_for_leader_epoch,
     produce,
@@ -74,6 +79,9 @@ SERVED: dict[int, Api] = {
     21: Api(0, 2, delete_records.handle),
     22: Api(0, 5, init_producer_id.handle),
     23: Api(2, 4, offset_for_leader_epoch.handle),
+    24: Api(0, 5, add_partitions_to_txn.handle),
+    25: Api(0, 4, add_offsets_to_txn.handle),
+    26: Api(0, 5, end_txn.handle),
     32: Api(1, 4, describe_configs.handle),
     33: Api(0, 2, alter_configs.handle),
     35: Api(1, 5, describe_log_dirs.handle),
@@ -81,6 +89,8 @@ SERVED: dict[int, Api] = {
     37: Api(0, 3, create_partitions.handle),
     44: Api(0, 1, alter_configs.handle_incremental),
     60: Api(0, 2, describe_cluster.handle),
+    65: Api(0, 0, describe_transactions.handle),
+    66: Api(0, 2, list_transactions.handle),
     75: Api(0, 0, describe_topic_partitions.handle),
 }
 

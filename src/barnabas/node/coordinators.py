@@ -43,7 +43,11 @@ class Coordinators:
             node,
             TRANSACTIONS_TOPIC,
             settings.transactions.log_partitions,
-            lambda shard: TransactionMachine(settings.transactions, shard),
+            lambda shard: TransactionMachine(
+                settings.transactions,
+                shard,
+                lambda ending: node.transactions.end(shard, ending),
+            ),
         )
 
     def start(self) -> None:

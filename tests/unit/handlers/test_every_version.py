@@ -11,6 +11,12 @@ from barnabas.handlers.registry import SERVED
 from barnabas.model.errors import WireError
 from barnabas.protocol.apis import APIS
 from barnabas.protocol.message import Message
+from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from barnabas.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
 from barnabas.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResource
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.create_partitions import (
@@ -31,6 +37,8 @@ from barnabas.protocol.messages.describe_configs import (
 )
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from barnabas.protocol.messages.end_txn import EndTxnRequest
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.list_offsets import (
@@ -38,6 +46,7 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -83,6 +92,14 @@ def offset_for_leader_epoch(_: int) -> Message:
     )
 
 
+def add_partitions(version: int) -> Message:
+    topics = [AddPartitionsToTxnTopic(name="old", partitions=[0])]
+    if version >= 4:
+        asked = AddPartitionsToTxnTransaction(transactional_id="t", topics=topics)
+        return AddPartitionsToTxnRequest(transactions=[asked])
+    return AddPartitionsToTxnRequest(v3_and_below_transactional_id="t", v3_and_below_topics=topics)
+
+
 REQUESTS: dict[int, Callable[[int], Message]] = {
     2: list_offsets,
     3: metadata,
@@ -100,6 +117,9 @@ REQUESTS: dict[int, Callable[[int], Message]] = {
     ),
     22: lambda _: InitProducerIdRequest(transactional_id=None),
     23: offset_for_leader_epoch,
+    24: add_partitions,
+    25: lambda _: AddOffsetsToTxnRequest(transactional_id="t", group_id="g"),
+    26: lambda _: EndTxnRequest(transactional_id="t", committed=True),
     32: lambda _: DescribeConfigsRequest(
         resources=[
             DescribeConfigsResource(resource_type=kind, resource_name=name)
@@ -115,6 +135,8 @@ REQUESTS: dict[int, Callable[[int], Message]] = {
     37: lambda _: CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="old", count=2)]),
     44: lambda _: IncrementalAlterConfigsRequest(),
     60: lambda _: DescribeClusterRequest(include_cluster_authorized_operations=True),
+    65: lambda _: DescribeTransactionsRequest(transactional_ids=["t"]),
+    66: lambda _: ListTransactionsRequest(state_filters=["Ongoing"]),
     75: lambda _: DescribeTopicPartitionsRequest(),
 }
 
