@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.handlers.registry import dispatch
 from barnabas.model.coordination import ProducerIdAndEpoch
-from barnabas.model.errors import ErrorCode
+from barnabas.model.errors import ErrorCode, WireError
 from barnabas.model.pending import Pending
 from barnabas.node.transactions import Transactions
 from barnabas.protocol.messages import produce as messages
@@ -261,13 +261,19 @@ class TestWaiting:
         assert result.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
         assert "CONCURRENT_TRANSACTIONS" in result.error_message
 
-    def test_without_acks_nobody_hears(self, talk: Dialogue, producer: ProducerIdAndEpoch) -> None:
-        talk.hold_syncs = True
-        exchange = send_produce_in(talk, [("a", 0, in_transaction(producer))], acks=0)
-        stranger = raised(producer)
-        send_produce_in(talk, [("a", 1, in_transaction(stranger))], acks=0)
-        talk.release_syncs()
-        assert (exchange.waiting, values(talk), values(talk, 1)) == (True, 1, 0)
+    def test_without_acks_nobody_hears(
+        self, talk: Dialogue, producer: ProducerIdAndEpoch, markers: Markers
+    ) -> None:
+        assert produce_in(talk, producer, "a") == 0
+        markers.hold = True
+        after = end(talk, producer)
+        for sender in (producer, after):
+            assert send_produce_in(talk, [("a", 1, in_transaction(sender))], acks=0).waiting
+        markers.release()
+        talk.settle()
+        assert values(talk, 1) == 1, "the one that was fenced did not get in"
+        with pytest.raises(WireError, match="INVALID_PRODUCER_EPOCH"):
+            send_produce_in(talk, [("a", 2, in_transaction(producer))], acks=0)
 
     def test_no_coordinator(self, tmp_path: Path) -> None:
         talk = Dialogue(tmp_path / "other")
