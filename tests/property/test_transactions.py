@@ -7,6 +7,7 @@ are held back; the coordinator crashes and begins again from what was committed.
 - an epoch of transaction version 2 ends at most one transaction
 - markers are written only for outcomes that are committed
 - a new instance leaves no way for an older one
+- what is decided is carried out before anything else happens, and in the end it is carried out
 - another coordinator that reads the log knows what this one knows
 """
 
@@ -25,11 +26,12 @@ from barnabas.protocol.coordinator_codec import decode_transaction_record
 from barnabas.testing.transactions import TIMEOUT_MS, TransactionTalk
 from barnabas.transactions import transitions
 from barnabas.transactions.machine import ASK_AGAIN, Wanted
-from barnabas.transactions.state import Transaction, from_stored
+from barnabas.transactions.state import State, Transaction, from_stored
 
 NAMES = ("one", "two")
 PARTITIONS = [TopicPartition("a", number) for number in range(3)]
 STEPS = ("initialize", "go on", "add", "verify", "end", "end", "late end", "markers", "commit")
+BUSY = frozenset({State.ONGOING, State.PREPARE_COMMIT, State.PREPARE_ABORT})
 RARE = ("crash", "time", "hold", "refuse")
 
 
@@ -73,6 +75,8 @@ class World:
 
         def told(producer: ProducerIdAndEpoch) -> None:
             if producer != ASK_AGAIN:
+                known = {i for other in self.instances for i in other.identities}
+                assert expected is not None or producer not in known, "two have one identity"
                 instance.identities.append(producer)
                 self.fenced[instance.name] = producer
 
@@ -160,8 +164,30 @@ class World:
         for (name, producer), commit in self.promised.items():
             signer = producer._replace(producer_epoch=producer.producer_epoch + 1)
             assert ends[name, signer] == commit, "what was answered is not what is written"
-        known = {t.transactional_id: t for t in self._stored(len(self.runner.log))}
+        known: dict[str, Transaction] = {}
+        for transaction in self._stored(len(self.runner.log)):
+            self._check_order(known.get(transaction.transactional_id), transaction)
+            known[transaction.transactional_id] = transaction
         assert self.runner.machine.find(Wanted()).response == list(known.values())
+
+    def settle(self) -> None:
+        """Let all that is under way come to its end, after one more crash."""
+        self.runner.hold_commits = False
+        self.runner.commit()
+        self.talk.to_end.clear()
+        self.runner.crash()
+        self.runner.pass_time(TIMEOUT_MS)
+        self.markers(self.instances[0])
+        self.check()
+        left = self.runner.machine.find(Wanted(states=BUSY)).response
+        assert left == [], "something was never ended"
+
+    @staticmethod
+    def _check_order(before: Transaction | None, after: Transaction) -> None:
+        is_end = after.state in (State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
+        was_ending = before is not None and before.state.is_ending
+        assert is_end == was_ending, "markers were overtaken"
+        assert before is None or not was_ending or before.commits == after.commits
 
     def _is_fenced(self, name: str, producer: ProducerIdAndEpoch) -> bool:
         """Tell whether a later instance was told of its own identity."""
@@ -195,6 +221,7 @@ def test_whatever_comes(seed: int, steps: int) -> None:
     world = World(Random(seed))
     for _ in range(steps):
         world.step()
+    world.settle()
 
 
 @settings(max_examples=50, deadline=None, derandomize=True)
@@ -207,5 +234,6 @@ def test_with_few_epochs(seed: int) -> None:
         world = World(Random(seed))
         for _ in range(150):
             world.step()
+        world.settle()
         given_out = [i.producer_epoch for instance in world.instances for i in instance.identities]
         assert max(given_out, default=0) <= 3, "the last epoch is for fencing alone"

@@ -240,4 +240,3 @@ def test_levels_of_compression_are_minded(talk: Dialogue) -> None:
         produce(talk, name, batch(value=text))
         sizes.append(len(fetch(talk, name).records))
     assert sizes[0] > sizes[1]
-
