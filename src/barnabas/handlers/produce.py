@@ -240,7 +240,8 @@ def _waiter(
 
 def _not_admitted(index: int, code: ErrorCode, version: int) -> PartitionResult:
     """Return an error as producers understand it: some would not retry after a coordinator's."""
-    if code in COORDINATOR_TROUBLE:
+    told_as_it_is = code is ErrorCode.CONCURRENT_TRANSACTIONS and version >= ADDS_FROM
+    if code in COORDINATOR_TROUBLE and not told_as_it_is:
         message = f"the transaction's coordinator answered {code.name}"
         return PartitionResult(index, ErrorCode.NOT_ENOUGH_REPLICAS, message=message)
     if code is ErrorCode.TRANSACTION_ABORTABLE and version < KNOWS_ABORTABLE_FROM:
