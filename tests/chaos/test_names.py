@@ -75,6 +75,16 @@ TOPIC = 2
 Build = Callable[[str], Message]
 
 REQUESTS: dict[str, tuple[int, int, Build]] = {
+    "AddPartitionsToTxn": (
+        24,
+        3,
+        lambda name: add_partitions_to_txn.AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id="t",
+            v3_and_below_topics=[
+                add_partitions_to_txn.AddPartitionsToTxnTopic(name=name, partitions=[0])
+            ],
+        ),
+    ),
     "Metadata": (
         3,
         9,
@@ -188,16 +198,6 @@ REQUESTS: dict[str, tuple[int, int, Build]] = {
         0,
         lambda name: describe_topic_partitions.DescribeTopicPartitionsRequest(
             topics=[describe_topic_partitions.TopicRequest(name=name)]
-        ),
-    ),
-    "AddPartitionsToTxn": (
-        24,
-        3,
-        lambda name: add_partitions_to_txn.AddPartitionsToTxnRequest(
-            v3_and_below_transactional_id="t",
-            v3_and_below_topics=[
-                add_partitions_to_txn.AddPartitionsToTxnTopic(name=name, partitions=[0])
-            ],
         ),
     ),
     "DescribeLogDirs": (

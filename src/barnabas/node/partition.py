@@ -89,18 +89,6 @@ class Partition:
         """Up to where read_committed may read: all, until there are transactions."""
         return self.high_watermark
 
-    def open_transaction(self, producer_id: int) -> int | None:
-        """Return where the open transaction of a producer begins, if it has one here."""
-        producer = self.log.producers.by_id.get(producer_id)
-        if producer is None or producer.transaction_start < 0:
-            return None
-        return producer.transaction_start
-
-    def producer_epoch(self, producer_id: int) -> int | None:
-        """Return the last epoch of a producer that was seen here, if any is remembered."""
-        producer = self.log.producers.by_id.get(producer_id)
-        return None if producer is None else producer.epoch
-
     def configure(self, config: TopicConfig) -> None:
         """Take on another configuration from the next append on."""
         self._take_on(config)
