@@ -167,7 +167,9 @@ def _append(
         partition = node.find(key, index)
         if records is None:
             raise ApiError(ErrorCode.INVALID_RECORD, "there are no records")  # noqa: TRY301
-        if len(records) > ATTRIBUTES_AT:
+        if len(records) > ATTRIBUTES_AT and (
+            context.version < ZSTD_FROM_VERSION or records[ATTRIBUTES_AT] & TRANSACTIONAL
+        ):
             _check_attributes(records[ATTRIBUTES_AT], context.version, admitted=admitted)
         appended = partition.append(records, context.now_ms)
     except ApiError as error:

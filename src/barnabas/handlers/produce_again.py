@@ -111,7 +111,13 @@ class Shapes:
         if shape is None or shape.partition.retired:
             return None
         records = _records(frame, prefix_bytes, version)
-        if records is None or not _may_enter(shape, records):
+        if records is None:
+            return None
+        if (
+            len(records) > ATTRIBUTES_AT
+            and records[ATTRIBUTES_AT] & TRANSACTIONAL
+            and not _may_enter(shape, records)
+        ):
             return None
         try:
             appended = shape.partition.append(records, now_ms)
@@ -170,9 +176,7 @@ def _has_shape(header: RequestHeader, request: ProduceRequest) -> bool:
 
 
 def _may_enter(shape: Shape, records: memoryview) -> bool:
-    """Tell whether a batch needs nobody to be asked: mostly since it is in no transaction."""
-    if len(records) <= ATTRIBUTES_AT or not records[ATTRIBUTES_AT] & TRANSACTIONAL:
-        return True
+    """Tell whether a transactional batch needs nobody to be asked."""
     if not shape.transactional or not is_transactional(records):
         return False
     return has_open_transaction(shape.partition, records)

@@ -153,6 +153,15 @@ def test_several_partitions_are_admitted_at_once(talk: Dialogue, counter: Counte
     assert counter.asked == [3]
 
 
+def test_nobody_is_asked_where_the_transaction_has_begun(talk: Dialogue, counter: Counter) -> None:
+    producer = initialize(talk)
+    for sequence in range(5):
+        assert produce_in(talk, producer, "a", sequence=sequence) == 0
+    assert counter.asked == [1]
+    assert produce_in(talk, raised(producer), "a") == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert counter.asked == [1, 1], "another epoch is another transaction"
+
+
 def test_each_partition_is_answered_for_itself(talk: Dialogue) -> None:
     producer = initialize(talk)
     add(talk, producer, ("a", 1))
