@@ -74,5 +74,5 @@ def transact(talk: Dialogue, markers: Markers, producer: ProducerIdAndEpoch) -> 
     assert repeated.waiting
     markers.release()
     talk.settle()
-    assert not repeated.waiting
+    assert repeated.answer.error_code == 0
     return after
