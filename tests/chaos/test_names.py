@@ -11,6 +11,7 @@ from barnabas.model.errors import ErrorCode
 from barnabas.protocol.apis import APIS, response_class
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import (
+    add_partitions_to_txn,
     alter_configs,
     consumer_group_heartbeat,
     create_partitions,
@@ -80,6 +81,16 @@ TOPIC = 2
 Build = Callable[[str], Message]
 
 REQUESTS: dict[str, tuple[int, int, Build]] = {
+    "AddPartitionsToTxn": (
+        24,
+        3,
+        lambda name: add_partitions_to_txn.AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id="t",
+            v3_and_below_topics=[
+                add_partitions_to_txn.AddPartitionsToTxnTopic(name=name, partitions=[0])
+            ],
+        ),
+    ),
     "Metadata": (
         3,
         9,
@@ -276,7 +287,7 @@ def error_codes(answer: Any) -> set[int]:
     found = set()
     for name in getattr(answer, "__slots__", ()):
         value = getattr(answer, name)
-        if name == "error_code":
+        if name.endswith("error_code"):
             found.add(value)
         for part in value if isinstance(value, list) else ():
             found |= error_codes(part)

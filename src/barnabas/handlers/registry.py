@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from barnabas.handlers import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
     alter_configs,
     consumer_group_describe,
     consumer_group_heartbeat,
@@ -22,6 +24,8 @@ from barnabas.handlers import (
     describe_groups,
     describe_log_dirs,
     describe_topic_partitions,
+    describe_transactions,
+    end_txn,
     fetch,
     find_coordinator,
     heartbeat,
@@ -30,6 +34,7 @@ from barnabas.handlers import (
     join_group,
     leave_group,
     list_offsets,
+    list_transactions,
     metadata,
     offset_commit,
     offset_delete,
@@ -96,6 +101,9 @@ SERVED: dict[int, Api] = {
     22: Api(0, 5, init_producer_id.handle),
     23: Api(2, 4, offset_for_leader_epoch.handle),
     28: Api(0, 5, txn_offset_commit.handle),
+    24: Api(0, 5, add_partitions_to_txn.handle),
+    25: Api(0, 4, add_offsets_to_txn.handle),
+    26: Api(0, 5, end_txn.handle),
     32: Api(1, 4, describe_configs.handle),
     33: Api(0, 2, alter_configs.handle),
     35: Api(1, 5, describe_log_dirs.handle),
@@ -107,6 +115,8 @@ SERVED: dict[int, Api] = {
     60: Api(0, 2, describe_cluster.handle),
     68: Api(0, 1, consumer_group_heartbeat.handle),
     69: Api(0, 1, consumer_group_describe.handle),
+    65: Api(0, 0, describe_transactions.handle),
+    66: Api(0, 2, list_transactions.handle),
     75: Api(0, 0, describe_topic_partitions.handle),
 }
 

@@ -43,7 +43,11 @@ class Coordinators:
             node,
             TRANSACTIONS_TOPIC,
             settings.transactions.log_partitions,
-            lambda shard: TransactionMachine(settings.transactions, shard),
+            lambda shard: TransactionMachine(
+                settings.transactions,
+                shard,
+                lambda ending: node.transactions.end(shard, ending),
+            ),
         )
         self.topics: dict[str, CoordinatorSet[GroupMachine] | CoordinatorSet[TransactionMachine]]
         self.topics = {GROUPS_TOPIC: self.groups, TRANSACTIONS_TOPIC: self.transactions}

@@ -11,6 +11,12 @@ from barnabas.handlers.registry import SERVED
 from barnabas.model.errors import WireError
 from barnabas.protocol.apis import APIS
 from barnabas.protocol.message import Message
+from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from barnabas.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
 from barnabas.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResource
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -36,6 +42,8 @@ from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from barnabas.protocol.messages.end_txn import EndTxnRequest
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.list_groups import ListGroupsRequest
@@ -49,6 +57,7 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -106,6 +115,12 @@ def find_coordinator(version: int) -> Message:
     if version >= 4:
         return FindCoordinatorRequest(coordinator_keys=["readers"])
     return FindCoordinatorRequest(key="readers")
+def add_partitions(version: int) -> Message:
+    topics = [AddPartitionsToTxnTopic(name="old", partitions=[0])]
+    if version >= 4:
+        asked = AddPartitionsToTxnTransaction(transactional_id="t", topics=topics)
+        return AddPartitionsToTxnRequest(transactions=[asked])
+    return AddPartitionsToTxnRequest(v3_and_below_transactional_id="t", v3_and_below_topics=topics)
 
 
 REQUESTS: dict[int, Callable[[int], Message]] = {
@@ -136,6 +151,9 @@ REQUESTS: dict[int, Callable[[int], Message]] = {
     22: lambda _: InitProducerIdRequest(transactional_id=None),
     23: offset_for_leader_epoch,
     28: lambda _: transactional_request("g", {("none", 0): 1}, (1, 0)),
+    24: add_partitions,
+    25: lambda _: AddOffsetsToTxnRequest(transactional_id="t", group_id="g"),
+    26: lambda _: EndTxnRequest(transactional_id="t", committed=True),
     32: lambda _: DescribeConfigsRequest(
         resources=[
             DescribeConfigsResource(resource_type=kind, resource_name=name)
@@ -155,6 +173,8 @@ REQUESTS: dict[int, Callable[[int], Message]] = {
     60: lambda _: DescribeClusterRequest(include_cluster_authorized_operations=True),
     68: lambda _: ConsumerGroupHeartbeatRequest(group_id="g", member_id="m"),
     69: lambda _: ConsumerGroupDescribeRequest(group_ids=["g"]),
+    65: lambda _: DescribeTransactionsRequest(transactional_ids=["t"]),
+    66: lambda _: ListTransactionsRequest(state_filters=["Ongoing"]),
     75: lambda _: DescribeTopicPartitionsRequest(),
 }
 
