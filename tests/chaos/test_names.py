@@ -18,6 +18,7 @@ from barnabas.protocol.messages import (
     delete_topics,
     describe_configs,
     describe_log_dirs,
+    describe_producers,
     describe_topic_partitions,
     fetch,
     incremental_alter_configs,
@@ -25,6 +26,7 @@ from barnabas.protocol.messages import (
     metadata,
     offset_for_leader_epoch,
     produce,
+    write_txn_markers,
 )
 from barnabas.testing.process import BrokerSubprocess
 from barnabas.testing.raw_client import RawClient
@@ -187,6 +189,26 @@ REQUESTS: dict[str, tuple[int, int, Build]] = {
         0,
         lambda name: describe_topic_partitions.DescribeTopicPartitionsRequest(
             topics=[describe_topic_partitions.TopicRequest(name=name)]
+        ),
+    ),
+    "WriteTxnMarkers": (
+        27,
+        2,
+        lambda name: write_txn_markers.WriteTxnMarkersRequest(
+            markers=[
+                write_txn_markers.WritableTxnMarker(
+                    topics=[
+                        write_txn_markers.WritableTxnMarkerTopic(name=name, partition_indexes=[0])
+                    ]
+                )
+            ]
+        ),
+    ),
+    "DescribeProducers": (
+        61,
+        0,
+        lambda name: describe_producers.DescribeProducersRequest(
+            topics=[describe_producers.TopicRequest(name=name, partition_indexes=[0])]
         ),
     ),
     "DescribeLogDirs": (

@@ -17,6 +17,7 @@ from barnabas.handlers import (
     describe_cluster,
     describe_configs,
     describe_log_dirs,
+    describe_producers,
     describe_topic_partitions,
     fetch,
     find_coordinator,
@@ -26,6 +27,7 @@ from barnabas.handlers import (
     offset_for_leader_epoch,
     produce,
     sasl,
+    write_txn_markers,
 )
 from barnabas.handlers.api_versions import ApiVersionsHandler
 from barnabas.handlers.context import RequestContext
@@ -74,6 +76,7 @@ SERVED: dict[int, Api] = {
     21: Api(0, 2, delete_records.handle),
     22: Api(0, 5, init_producer_id.handle),
     23: Api(2, 4, offset_for_leader_epoch.handle),
+    27: Api(1, 2, write_txn_markers.handle),
     32: Api(1, 4, describe_configs.handle),
     33: Api(0, 2, alter_configs.handle),
     35: Api(1, 5, describe_log_dirs.handle),
@@ -81,6 +84,7 @@ SERVED: dict[int, Api] = {
     37: Api(0, 3, create_partitions.handle),
     44: Api(0, 1, alter_configs.handle_incremental),
     60: Api(0, 2, describe_cluster.handle),
+    61: Api(0, 0, describe_producers.handle),
     75: Api(0, 0, describe_topic_partitions.handle),
 }
 

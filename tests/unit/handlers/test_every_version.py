@@ -30,6 +30,7 @@ from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsResource,
 )
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from barnabas.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from barnabas.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
@@ -46,6 +47,11 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
 )
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from barnabas.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
 from barnabas.testing.dialogue import Dialogue
 from barnabas.testing.requests import batch, create_topic, fetch, produce
 
@@ -83,6 +89,11 @@ def offset_for_leader_epoch(_: int) -> Message:
     )
 
 
+def write_txn_markers(_: int) -> Message:
+    topic = WritableTxnMarkerTopic(name="old", partition_indexes=[0, 1])
+    return WriteTxnMarkersRequest(markers=[WritableTxnMarker(topics=[topic])])
+
+
 REQUESTS: dict[int, Callable[[int], Message]] = {
     2: list_offsets,
     3: metadata,
@@ -100,6 +111,7 @@ REQUESTS: dict[int, Callable[[int], Message]] = {
     ),
     22: lambda _: InitProducerIdRequest(transactional_id=None),
     23: offset_for_leader_epoch,
+    27: write_txn_markers,
     32: lambda _: DescribeConfigsRequest(
         resources=[
             DescribeConfigsResource(resource_type=kind, resource_name=name)
@@ -115,6 +127,9 @@ REQUESTS: dict[int, Callable[[int], Message]] = {
     37: lambda _: CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="old", count=2)]),
     44: lambda _: IncrementalAlterConfigsRequest(),
     60: lambda _: DescribeClusterRequest(include_cluster_authorized_operations=True),
+    61: lambda _: DescribeProducersRequest(
+        topics=[TopicRequest(name="old", partition_indexes=[0, 1])]
+    ),
     75: lambda _: DescribeTopicPartitionsRequest(),
 }
 
