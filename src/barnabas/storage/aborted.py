@@ -41,7 +41,7 @@ class Digest(NamedTuple):
 
     base_offset: int
     """The segment's: compaction may since have joined it with those before it."""
-    count: int
+    entries: int
     crc: int
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def opened(header: BatchHeader, batch: bytes) -> list[Record] | None:
-    """Return a batch's records; None where a producer packed them badly, if with a good checksum."""
+    """Return a batch's records; None where they were packed badly, if with a good checksum."""
     try:
         return list(records(batch, header))
     except CorruptBatchError:
@@ -70,8 +70,9 @@ class Rewriter:
         """Return the batch without what is overtaken: untouched, rebuilt, or None if empty."""
         if header.is_control:
             return self._keep_marker(header, batch)
-        if self._outcomes.is_aborted(header):
-            return None
+        return None if self._outcomes.is_aborted(header) else self._keep_records(header, batch)
+
+    def _keep_records(self, header: BatchHeader, batch: bytes) -> bytes | bytearray | None:
         content = opened(header, batch)
         if content is None:
             self.records_after += header.record_count

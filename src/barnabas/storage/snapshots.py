@@ -103,8 +103,9 @@ def vouch_for(log: "Log", segment: Segment) -> None:
 def rebuild(log: "Log") -> tuple[ProducerStates, list[str]]:
     """Return the state as of the end of a log, and what was wrong with its snapshots.
 
-    It has yet to be told which markers are safe. Starts from the newest good snapshot and replays the batches behind it. Snapshots from beyond
-    the end are removed: they speak of batches that are no longer there.
+    Starts from the newest good snapshot and replays the batches behind it. Snapshots from beyond
+    the end are removed: they speak of batches that are no longer there. Which markers are safe,
+    the state has yet to be told.
     """
     states, start, problems = _newest(log)
     for segment in log.segments:
@@ -210,7 +211,9 @@ def _encode_producers(states: ProducerStates) -> Iterator[bytes]:
             yield _BATCH.pack(*batch)
 
 
-def _decode_producer(by_id: dict[int, Producer], content: bytes, position: int, version: int) -> int:
+def _decode_producer(
+    by_id: dict[int, Producer], content: bytes, position: int, version: int
+) -> int:
     layout = _PRODUCER_V1 if version == BEFORE_TRANSACTIONS else _PRODUCER
     producer_id, epoch, timestamp, start, *rest = layout.unpack_from(content, position)
     position += layout.size

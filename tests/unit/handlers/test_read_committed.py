@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from barnabas.node.markers import Marker, write_marker
+from barnabas.node.partition import Partition
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -51,7 +52,7 @@ class Twin:
         return min([*first, self.partition.log.end_offset])
 
     @property
-    def partition(self) -> Any:
+    def partition(self) -> Partition:
         return self.talk.node.find(self.topic, 0)
 
     def write(self, producer: int, value: bytes, count: int = 1) -> None:
@@ -72,9 +73,9 @@ class Twin:
         self.sent.append(Sent(result.base_offset, value, -1))
 
     def end(self, producer: int, *, commit: bool, raises_epoch: bool = True) -> None:
-        epoch, sequence = self._next.get(producer, (0, 0))
+        epoch, _ = self._next.get(producer, (0, 0))
         if raises_epoch:
-            epoch, sequence = epoch + 1, 0
+            epoch += 1
             self._next[producer] = (epoch, 0)
         version = 2 if raises_epoch else 1
         marker = Marker(producer, epoch, commit, 0, version)
@@ -93,11 +94,10 @@ class Twin:
 
     def shown(self, start: int = 0, **limits: int) -> list[tuple[int, bytes]]:
         """Return what a consumer shows that fetches until there is nothing more."""
-        offset, shown = start, []
+        offset = start
+        shown: list[tuple[int, bytes]] = []
         while True:
-            result = fetch(
-                self.talk, self.topic, offset, isolation_level=READ_COMMITTED, **limits
-            )
+            result = fetch(self.talk, self.topic, offset, isolation_level=READ_COMMITTED, **limits)
             assert (result.error_code, result.last_stable_offset) == (0, self.last_stable_offset)
             found = list(batches(result.records))
             if not found:
@@ -248,12 +248,12 @@ def test_the_latest_offset_depends_on_who_asks(twin: Twin, version: int) -> None
 def test_whatever_happens_only_what_was_committed_is_shown(tmp_path: Path, seed: int) -> None:
     rng = Random(seed)
     talk = Dialogue(tmp_path)
-    config = {"segment.bytes": rng.choice(["300", "1000", "100000"]), "index.interval.bytes": "100"}
+    config = {"segment.bytes": rng.choice(["1024", "2048", "99999"]), "index.interval.bytes": "100"}
     create_topic(talk, "a", config=config)
     twin = Twin(talk)
     for number in range(rng.randint(20, 90)):
         producer = rng.randint(1, 4)
-        value = b"%d" % number
+        value = b"%050d" % number
         match rng.choice(["write"] * 6 + ["outside"] * 2 + ["end"] * 3 + ["restart"]):
             case "write":
                 twin.write(producer, value, rng.randint(1, 3))
@@ -267,6 +267,7 @@ def test_whatever_happens_only_what_was_committed_is_shown(tmp_path: Path, seed:
             start = rng.randint(0, twin.last_stable_offset)
             limit = rng.choice([1, 150, 400, 1 << 20])
             assert twin.shown(start, partition_max_bytes=limit) == twin.expected(start)
+    assert len(twin.partition.log.segments) > 1 or config["segment.bytes"] == "99999"
     for limit in (1, 250, 1 << 20):
         assert twin.shown(partition_max_bytes=limit) == twin.expected()
     talk.restart(crash=True)

@@ -82,7 +82,10 @@ def test_each_partition_is_answered_by_itself(talk: Dialogue) -> None:
     create_topic(talk, "a")
     found = ask(talk, marker(7, 0, 5), marker(7, 0, topic="none"), marker(8, 5))
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert found == {7: {("a", 0): 0, ("a", 5): unknown, ("none", 0): unknown}, 8: {("a", 5): unknown}}
+    assert found == {
+        7: {("a", 0): 0, ("a", 5): unknown, ("none", 0): unknown},
+        8: {("a", 5): unknown},
+    }
 
 
 def test_late_markers_are_refused(talk: Dialogue) -> None:

@@ -190,9 +190,7 @@ def test_coordinators_batches_are_part_of_transactions_unless_they_come_late() -
 
     def commit_offset(epoch: int) -> None:
         content = [Record(0, START_MS, b"k", b"v")]
-        batch = build(
-            content, attributes=TRANSACTIONAL, producer_id=7, producer_epoch=epoch
-        )
+        batch = build(content, attributes=TRANSACTIONAL, producer_id=7, producer_epoch=epoch)
         partition.append_own(batch)
 
     commit_offset(0)

@@ -19,7 +19,12 @@ def test_a_marker_is_a_control_batch_of_one_record(kind: int, key: bytes) -> Non
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [(None, b"\0\0\0\0\0\0"), (b"\0\0\0", b"\0\0\0\0\0\0"), (b"\0\0\0\0", None), (b"\0\0\0\0", b"")],
+    [
+        (None, b"\0\0\0\0\0\0"),
+        (b"\0\0\0", b"\0\0\0\0\0\0"),
+        (b"\0\0\0\0", None),
+        (b"\0\0\0\0", b""),
+    ],
 )
 def test_a_control_batch_that_ends_nothing(key: bytes | None, value: bytes | None) -> None:
     batch = build([Record(0, 0, key, value)], attributes=CONTROL, producer_id=1)

@@ -166,12 +166,11 @@ def test_a_marker_outlives_its_transaction_by_the_time_that_tombstones_have(comm
     writer.log.settings = LogSettings(segment_bytes=100_000)
     for now_ms in (1_000, 2_000):
         writer.compact(now_ms)
-        found = find()
-        assert found is not None
-    assert found[0].attributes & DELETE_HORIZON
-    assert found[0].base_timestamp == 2_000 + KEEP_MS
-    assert parse_marker(found[1], found[0]).kind == commit
-    assert found[0].max_timestamp == 2
+        assert find() is not None
+    header, batch = find() or pytest.fail("the marker is gone")
+    assert header.attributes & DELETE_HORIZON
+    assert (header.base_timestamp, header.max_timestamp) == (2_000 + KEEP_MS, 2)
+    assert parse_marker(batch, header).kind == commit
     writer.compact(now_ms=2_000 + KEEP_MS - 1)
     assert find() is not None
     writer.compact(now_ms=2_000 + KEEP_MS)
@@ -230,7 +229,7 @@ def test_what_is_known_of_producers_outlives_their_batches() -> None:
         assert known == before
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(12))
 def test_whoever_reads_committed_records_notices_nothing(seed: int) -> None:
     """Against a dict: of each key that was committed the last value is there, and no other."""
     rng = Random(seed)
@@ -265,7 +264,6 @@ def test_whoever_reads_committed_records_notices_nothing(seed: int) -> None:
         writer.compact(now_ms)
         found = shown(writer.log)
         assert found == shown_at_once(writer.log)
-        assert {offset: value for offset, value in latest.values()}.items() <= {
-            offset: value for offset, (_, value) in found.items()
-        }.items()
+        values = {offset: value for offset, (_, value) in found.items()}
+        assert dict(latest.values()).items() <= values.items()
     assert found == {offset: (key, value) for key, (offset, value) in latest.items()}
