@@ -20,6 +20,7 @@ from barnabas.protocol.messages import (
     delete_topics,
     describe_configs,
     describe_log_dirs,
+    describe_producers,
     describe_topic_partitions,
     fetch,
     incremental_alter_configs,
@@ -31,6 +32,7 @@ from barnabas.protocol.messages import (
     offset_for_leader_epoch,
     produce,
     txn_offset_commit,
+    write_txn_markers,
 )
 from barnabas.testing.process import BrokerSubprocess
 from barnabas.testing.raw_client import RawClient
@@ -259,6 +261,24 @@ REQUESTS: dict[str, tuple[int, int, Build]] = {
             rebalance_timeout_ms=1000,
             subscribed_topic_names=[name],
             topic_partitions=[],
+    "WriteTxnMarkers": (
+        27,
+        2,
+        lambda name: write_txn_markers.WriteTxnMarkersRequest(
+            markers=[
+                write_txn_markers.WritableTxnMarker(
+                    topics=[
+                        write_txn_markers.WritableTxnMarkerTopic(name=name, partition_indexes=[0])
+                    ]
+                )
+            ]
+        ),
+    ),
+    "DescribeProducers": (
+        61,
+        0,
+        lambda name: describe_producers.DescribeProducersRequest(
+            topics=[describe_producers.TopicRequest(name=name, partition_indexes=[0])]
         ),
     ),
     "DescribeLogDirs": (

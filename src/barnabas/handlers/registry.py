@@ -23,6 +23,7 @@ from barnabas.handlers import (
     describe_configs,
     describe_groups,
     describe_log_dirs,
+    describe_producers,
     describe_topic_partitions,
     describe_transactions,
     end_txn,
@@ -44,6 +45,7 @@ from barnabas.handlers import (
     sasl,
     txn_offset_commit,
     sync_group,
+    write_txn_markers,
 )
 from barnabas.handlers.api_versions import ApiVersionsHandler
 from barnabas.handlers.context import RequestContext
@@ -104,6 +106,7 @@ SERVED: dict[int, Api] = {
     24: Api(0, 5, add_partitions_to_txn.handle),
     25: Api(0, 4, add_offsets_to_txn.handle),
     26: Api(0, 5, end_txn.handle),
+    27: Api(1, 2, write_txn_markers.handle),
     32: Api(1, 4, describe_configs.handle),
     33: Api(0, 2, alter_configs.handle),
     35: Api(1, 5, describe_log_dirs.handle),
@@ -117,6 +120,7 @@ SERVED: dict[int, Api] = {
     69: Api(0, 1, consumer_group_describe.handle),
     65: Api(0, 0, describe_transactions.handle),
     66: Api(0, 2, list_transactions.handle),
+    61: Api(0, 0, describe_producers.handle),
     75: Api(0, 0, describe_topic_partitions.handle),
 }
 

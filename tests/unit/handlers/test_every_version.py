@@ -40,6 +40,7 @@ from barnabas.protocol.messages.describe_configs import (
 )
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from barnabas.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from barnabas.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
@@ -67,6 +68,11 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
+from barnabas.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
 from barnabas.testing.dialogue import Dialogue
 from barnabas.testing.offset_requests import (
     commit_request,
@@ -121,6 +127,9 @@ def add_partitions(version: int) -> Message:
         asked = AddPartitionsToTxnTransaction(transactional_id="t", topics=topics)
         return AddPartitionsToTxnRequest(transactions=[asked])
     return AddPartitionsToTxnRequest(v3_and_below_transactional_id="t", v3_and_below_topics=topics)
+def write_txn_markers(_: int) -> Message:
+    topic = WritableTxnMarkerTopic(name="old", partition_indexes=[0, 1])
+    return WriteTxnMarkersRequest(markers=[WritableTxnMarker(topics=[topic])])
 
 
 REQUESTS: dict[int, Callable[[int], Message]] = {
@@ -154,6 +163,7 @@ REQUESTS: dict[int, Callable[[int], Message]] = {
     24: add_partitions,
     25: lambda _: AddOffsetsToTxnRequest(transactional_id="t", group_id="g"),
     26: lambda _: EndTxnRequest(transactional_id="t", committed=True),
+    27: write_txn_markers,
     32: lambda _: DescribeConfigsRequest(
         resources=[
             DescribeConfigsResource(resource_type=kind, resource_name=name)
@@ -175,6 +185,9 @@ REQUESTS: dict[int, Callable[[int], Message]] = {
     69: lambda _: ConsumerGroupDescribeRequest(group_ids=["g"]),
     65: lambda _: DescribeTransactionsRequest(transactional_ids=["t"]),
     66: lambda _: ListTransactionsRequest(state_filters=["Ongoing"]),
+    61: lambda _: DescribeProducersRequest(
+        topics=[TopicRequest(name="old", partition_indexes=[0, 1])]
+    ),
     75: lambda _: DescribeTopicPartitionsRequest(),
 }
 
