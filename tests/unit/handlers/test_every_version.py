@@ -92,7 +92,7 @@ def offset_for_leader_epoch(_: int) -> Message:
 REQUESTS: dict[int, Callable[[int], Message]] = {
     2: list_offsets,
     3: metadata,
-    10: lambda _: FindCoordinatorRequest(key="g", coordinator_keys=["g"]),
+    10: lambda v: FindCoordinatorRequest(key="g" if v < 4 else ""),
     11: lambda _: JoinGroupRequest(group_id="g", session_timeout_ms=6000),
     12: lambda _: HeartbeatRequest(group_id="g"),
     13: lambda v: LeaveGroupRequest(group_id="g", members=[MemberIdentity()] if v >= 3 else []),
@@ -173,6 +173,6 @@ def test_other_versions_close_the_connection(talk: Dialogue, key: int) -> None:
 
 
 def test_apis_that_are_not_served_close_the_connection(talk: Dialogue) -> None:
-    frame = b"".join(n.to_bytes(2, "big") for n in (45, 0, 0, 1, 0xFFFF))
-    with pytest.raises(WireError, match="AlterPartitionReassignments is not served"):
-        talk.send_frame(frame, 45, 0)
+    frame = b"".join(n.to_bytes(2, "big") for n in (30, 1, 0, 1, 0xFFFF))
+    with pytest.raises(WireError, match="CreateAcls is not served"):
+        talk.send_frame(frame, 30, 1)
