@@ -6,7 +6,7 @@ timer, so that everybody is answered in the end, and a group that all have left 
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -30,8 +30,6 @@ INSTANCES = ("static-x", "static-y")
 PROTOCOLS = (("range",), ("range", "robin"), ("robin", "range"))
 UUID_LENGTH = 36
 LONG_MS = 400_000
-
-flags = st.booleans()
 
 
 class Assignment(NamedTuple):
@@ -59,11 +57,23 @@ def identity(member_id: str) -> str:
 
 
 class Client:
-    """A member, and who else was in its generation if it was told."""
+    """A member, who else was in its generation if it was told, and what it would do next."""
 
     def __init__(self, member: TalkingMember) -> None:
         self.member = member
         self.company: list[str] = []
+        self.next: Literal["join", "sync", "heartbeat", "nothing"] = "join"
+        self.waits = 0
+
+    def hear(self, code: ErrorCode) -> None:
+        """Take an answer as a client does that knows the protocol."""
+        self.waits = max(0, self.waits - 1)
+        if code in {ErrorCode.FENCED_INSTANCE_ID, ErrorCode.GROUP_MAX_SIZE_REACHED}:
+            self.next = "nothing"
+        elif code is not ErrorCode.NONE:
+            self.next = "join"
+        if code is ErrorCode.UNKNOWN_MEMBER_ID:
+            self.member.member_id = ""
 
 
 class ClassicGroupMachine(RuleBasedStateMachine):
@@ -77,6 +87,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
             GroupSettings(max_size=max_size, initial_rebalance_delay_ms=delay_ms)
         )
         self.life = 0
+        self.everybody: list[Client] = []
         self.expected: list[tuple[Asked[Any], Callable[[], None]]] = []
         self.leaders: dict[tuple[int, int], str] = {}
         self.heard: dict[str, int] = {}
@@ -104,14 +115,28 @@ class ClassicGroupMachine(RuleBasedStateMachine):
             protocols=dict.fromkeys(protocols, b"first"),
         )
         client = Client(member)
+        self.everybody.append(client)
         self.join(client)
         return client
+
+    @rule(rounds=st.integers(1, 12))
+    def everybody_does_what_is_next(self, rounds: int) -> None:
+        for _ in range(rounds):
+            for client in self.everybody:
+                if client.waits:
+                    continue
+                if client.next == "join":
+                    self.join(client)
+                elif client.next == "sync":
+                    self.sync(client)
+                elif client.next == "heartbeat":
+                    self.heartbeat(client)
+            self.pass_time(50)
 
     @rule(client=clients)
     def join(self, client: Client) -> None:
         asked = client.member.join_once()
-        self.expected.append((asked, lambda: self.hear_join(client, asked)))
-        self.listen()
+        self.expect(client, asked, lambda: self.hear_join(client, asked))
 
     @rule(client=clients, metadata=st.sampled_from([b"first", b"second"]))
     def join_changed(self, client: Client, metadata: bytes) -> None:
@@ -126,27 +151,27 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         if member.leads:
             self.number += 1
             given = {
-                other: Assignment(
-                    self.life, generation, me, identity(other), self.number
-                ).encode()
+                other: Assignment(self.life, generation, me, identity(other), self.number).encode()
                 for other in client.company
             }
         asked = member.sync(given)
-        self.expected.append((asked, lambda: self.hear_sync(me, generation, asked)))
-        self.listen()
+        self.expect(client, asked, lambda: self.hear_sync(client, me, generation, asked))
 
     @rule(client=clients)
     def heartbeat(self, client: Client) -> None:
-        client.member.heartbeat()
+        asked = client.member.send_heartbeat()
+        self.expect(client, asked, lambda: client.hear(asked.code))
 
     @rule(client=clients)
     def leave(self, client: Client) -> None:
-        client.member.leave()
-        self.listen()
+        client.next = "nothing"
+        asked = client.member.send_leave()
+        self.expect(client, asked, lambda: client.hear(ErrorCode.NONE))
 
     @rule(client=clients)
-    def forget_who_i_am(self, client: Client) -> None:
+    def start_again(self, client: Client) -> None:
         client.member.member_id = ""
+        client.next, client.waits = "join", 0
 
     # What happens to the coordinator
 
@@ -155,7 +180,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         self.talk.pass_time(duration_ms)
         self.listen()
 
-    @rule(hold=flags)
+    @rule(hold=st.sampled_from([True, True, False]))
     def hold_commits(self, hold: bool) -> None:
         self.talk.runner.hold_commits = hold
 
@@ -164,18 +189,27 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         self.talk.runner.commit(count)
         self.listen()
 
-    @rule(refuse=flags)
+    @rule(refuse=st.sampled_from([False, False, False, True]))
     def refuse_writes(self, refuse: bool) -> None:
         self.talk.runner.refusal = ApiError(ErrorCode.KAFKA_STORAGE_ERROR) if refuse else None
 
     @rule()
     def crash(self) -> None:
         self.talk.runner.crash()
+        if self.assigned:
+            assert self.talk.group.generation >= max(key[1] for key in self.assigned)
         self.life += 1
         self.heard.clear()
         self.expected.clear()
+        for client in self.everybody:
+            client.waits = 0
 
     # What must hold
+
+    def expect(self, client: Client, asked: Asked[Any], heard: Callable[[], None]) -> None:
+        client.waits += 1
+        self.expected.append((asked, heard))
+        self.listen()
 
     def listen(self) -> None:
         """Take in the answers that came, in the order they came."""
@@ -188,11 +222,13 @@ class ClassicGroupMachine(RuleBasedStateMachine):
                     break
 
     def hear_join(self, client: Client, asked: Asked[JoinGroupResponse]) -> None:
+        client.hear(asked.code)
         if asked.code is ErrorCode.MEMBER_ID_REQUIRED:
             client.member.member_id = asked.answer.member_id
         if asked.code is not ErrorCode.NONE:
             return
         client.member.take(asked)
+        client.next = "sync"
         answer = asked.answer
         client.company = [member.member_id for member in answer.members]
         me, leader = identity(answer.member_id), identity(answer.leader)
@@ -204,9 +240,13 @@ class ClassicGroupMachine(RuleBasedStateMachine):
             assert leader == me
             assert answer.member_id in client.company
 
-    def hear_sync(self, me: str, generation: int, asked: Asked[SyncGroupResponse]) -> None:
+    def hear_sync(
+        self, client: Client, me: str, generation: int, asked: Asked[SyncGroupResponse]
+    ) -> None:
+        client.hear(asked.code)
         if asked.code is not ErrorCode.NONE:
             return
+        client.next = "heartbeat"
         content = asked.answer.assignment
         assert self.assigned.setdefault((self.life, generation, me), content) == content
         if not content:
@@ -285,7 +325,7 @@ def facts(group: ClassicGroup) -> tuple[object, ...]:
 
 TestClassicGroups = ClassicGroupMachine.TestCase
 TestClassicGroups.settings = settings(
-    max_examples=400,
+    max_examples=500,
     stateful_step_count=50,
     derandomize=True,
     database=None,

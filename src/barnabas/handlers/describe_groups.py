@@ -36,9 +36,7 @@ def handle(
     return all_of(found).map(answer)
 
 
-def _describe(
-    node: Node, group_id: str, version: int
-) -> DescribedGroup | Pending[DescribedGroup]:
+def _describe(node: Node, group_id: str, version: int) -> DescribedGroup | Pending[DescribedGroup]:
     def refused(code: ErrorCode) -> DescribedGroup:
         return DescribedGroup(group_id=group_id, error_code=code)
 

@@ -35,7 +35,10 @@ def handle(
     if not request.group_id:
         return refused(ErrorCode.INVALID_GROUP_ID)
     answer = ask_group(
-        node, request.group_id, lambda machine: machine.classic.leave(request.group_id, leavers), refused
+        node,
+        request.group_id,
+        lambda machine: machine.classic.leave(request.group_id, leavers),
+        refused,
     )
     if several:
         return answer

@@ -1,10 +1,10 @@
 """Members of a classic group who talk to a coordinator's machine, with no node around it.
 
-    talk = ClassicTalk()
-    alice = talk.member("alice")
-    joined = alice.join()          # waits, as JoinGroup does
-    talk.pass_time(100)
-    assert joined.answer.generation_id == 1
+talk = ClassicTalk()
+alice = talk.member("alice")
+joined = alice.join()          # waits, as JoinGroup does
+talk.pass_time(100)
+assert joined.answer.generation_id == 1
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.model.settings import SECOND_MS, GroupSettings
 from barnabas.protocol.messages.describe_groups import DescribedGroup
-from barnabas.protocol.messages.heartbeat import HeartbeatRequest
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
@@ -199,21 +199,29 @@ class TalkingMember:
 
     def heartbeat(self) -> ErrorCode:
         """Say that it is there; return what it is told."""
+        return self.send_heartbeat().code
+
+    def send_heartbeat(self) -> Asked[HeartbeatResponse]:
+        """Say that it is there."""
         request = HeartbeatRequest(
             group_id=GROUP,
             generation_id=self.generation,
             member_id=self.member_id,
             group_instance_id=self.instance_id,
         )
-        return self._talk.ask(lambda machine: machine.classic.heartbeat(request)).code
+        return self._talk.ask(lambda machine: machine.classic.heartbeat(request))
 
     def leave(self) -> ErrorCode:
         """Go; return what it is told."""
-        leaver = MemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id)
-        asked = self._talk.leave(leaver)
+        asked = self.send_leave()
         if asked.refusal is not None:
             return asked.refusal
         return ErrorCode(asked.answer.members[0].error_code)
+
+    def send_leave(self) -> Asked[LeaveGroupResponse]:
+        """Go."""
+        leaver = MemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id)
+        return self._talk.leave(leaver)
 
     def commits(self, *, transactional: bool = False) -> ErrorCode:
         """Return what a commit would be told."""

@@ -242,7 +242,12 @@ def test_the_first_member_must_have_a_protocol(
 
 
 def test_members_vote_for_a_protocol_that_all_know(talk: ClassicTalk) -> None:
-    likes = [["sticky", "range", "robin"], ["range", "robin"], ["robin", "range"], ["robin", "range"]]
+    likes = [
+        ["sticky", "range", "robin"],
+        ["range", "robin"],
+        ["robin", "range"],
+        ["robin", "range"],
+    ]
     joined = [
         talk.member(f"m{n}", protocols={name: f"{n}{name}".encode() for name in names}).join()
         for n, names in enumerate(likes)
@@ -251,7 +256,9 @@ def test_members_vote_for_a_protocol_that_all_know(talk: ClassicTalk) -> None:
     assert {j.answer.protocol_name for j in joined} <= {"range", "robin"}
     assert len({j.answer.protocol_name for j in joined}) == 1
     chosen = joined[0].answer.protocol_name
-    assert {m.metadata for m in joined[0].answer.members} == {f"{n}{chosen}".encode() for n in range(4)}
+    assert {m.metadata for m in joined[0].answer.members} == {
+        f"{n}{chosen}".encode() for n in range(4)
+    }
 
 
 def test_the_protocol_with_most_votes_wins(talk: ClassicTalk) -> None:

@@ -9,7 +9,9 @@ from barnabas.testing.classic_talk import SESSION_MS, ClassicTalk, TalkingMember
 
 def again(talk: ClassicTalk, member: TalkingMember) -> TalkingMember:
     """Return a static member as it starts anew, without a member id."""
-    return talk.member(f"{member.name}-again", instance_id=member.instance_id, protocols=member.protocols)
+    return talk.member(
+        f"{member.name}-again", instance_id=member.instance_id, protocols=member.protocols
+    )
 
 
 def pair(talk: ClassicTalk) -> tuple[TalkingMember, TalkingMember]:
@@ -100,6 +102,7 @@ def test_a_return_that_cannot_be_stored_did_not_happen(talk: ClassicTalk) -> Non
 
 def test_the_former_session_does_not_end_the_new_one(talk: ClassicTalk) -> None:
     alice, bob = pair(talk)
+    assert alice.heartbeat() is bob.heartbeat() is ErrorCode.NONE
     talk.pass_time(SESSION_MS - 1)
     alice.heartbeat()
     new = again(talk, bob)

@@ -14,7 +14,7 @@ from barnabas.protocol.coordinator_records.group_metadata import (
     MemberMetadata,
 )
 from barnabas.testing.classic_talk import GROUP, SESSION_MS, ClassicTalk
-from barnabas.testing.coordination import START_MS
+from barnabas.testing.coordination import START_MS, Entry
 
 
 class OtherGroup:
@@ -128,11 +128,9 @@ def test_old_records_can_be_read(talk: ClassicTalk) -> None:
     value = GroupMetadataValue(
         protocol_type="consumer", generation=4, protocol="range", leader="m", members=[member]
     )
-    talk.runner.machine = type(talk.runner.machine)(
-        GroupSettings(), talk.runner, lambda: None, talk.rng  # type: ignore[arg-type, return-value]
-    )
-    talk.runner.machine.replay(encode(GroupMetadataKey(group=GROUP), value, 0), None)
-    talk.runner.machine.loaded()
+    talk.runner.log.append(Entry((encode(GroupMetadataKey(group=GROUP), value, 0),)))
+    talk.runner.commit()
+    talk.runner.crash()
     group = talk.group
     assert (group.state, group.generation, group.state_since_ms) == ("Stable", 4, None)
     assert group.members["m"].rebalance_timeout_ms == 7000

@@ -7,6 +7,9 @@ from barnabas.protocol.coordinator_codec import decode_group_record
 from barnabas.protocol.coordinator_records.group_metadata import GroupMetadataValue
 from barnabas.testing.classic_talk import REBALANCE_MS, SESSION_MS, ClassicTalk, TalkingMember
 
+DELAY_MS = 100
+"""The first rebalance waits this long, and as long again once somebody came meanwhile."""
+
 
 def joined(talk: ClassicTalk, *names: str) -> list[TalkingMember]:
     """Return members of a group that waits for its leader, who is the first of them."""
@@ -145,10 +148,12 @@ def test_a_member_that_believes_in_another_protocol_is_refused(
 def test_members_who_never_sync_are_out_after_the_rebalance_timeout(talk: ClassicTalk) -> None:
     alice, bob = joined(talk, "alice", "bob")
     alice.sync()
-    for _ in range(6):
-        talk.pass_time(SESSION_MS - 1)
+    announced_ms = 2 * DELAY_MS
+    while talk.runner.now_ms < announced_ms + REBALANCE_MS - 1:
         assert alice.heartbeat() is bob.heartbeat() is ErrorCode.NONE
-    talk.pass_time(6)
+        talk.pass_time(min(SESSION_MS - 1, announced_ms + REBALANCE_MS - 1 - talk.runner.now_ms))
+    assert alice.heartbeat() is bob.heartbeat() is ErrorCode.NONE
+    talk.pass_time(1)
     assert bob.heartbeat() is ErrorCode.UNKNOWN_MEMBER_ID
     assert alice.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS
     again = alice.join()
@@ -158,9 +163,9 @@ def test_members_who_never_sync_are_out_after_the_rebalance_timeout(talk: Classi
 def test_a_leader_who_never_syncs_costs_a_rebalance(talk: ClassicTalk) -> None:
     alice, bob = joined(talk, "alice", "bob")
     waiting = bob.sync()
-    for _ in range(7):
+    for _ in range(6):
+        assert alice.heartbeat() is ErrorCode.NONE
         talk.pass_time(SESSION_MS - 1)
-        alice.heartbeat()
     assert waiting.code is ErrorCode.REBALANCE_IN_PROGRESS
     assert alice.heartbeat() is ErrorCode.UNKNOWN_MEMBER_ID
     bob.take(bob.join())

@@ -140,6 +140,7 @@ REQUESTS: dict[int, Callable[[int], Message]] = {
     9: lambda version: fetch_request(fetch_group("g", []), version),
     16: lambda _: ListGroupsRequest(),
     10: lambda _: FindCoordinatorRequest(key="g", coordinator_keys=["g"]),
+    10: lambda v: FindCoordinatorRequest(key="g" if v < 4 else ""),
     11: lambda _: JoinGroupRequest(group_id="g", session_timeout_ms=6000),
     12: lambda _: HeartbeatRequest(group_id="g"),
     13: lambda v: LeaveGroupRequest(group_id="g", members=[MemberIdentity()] if v >= 3 else []),
@@ -240,3 +241,6 @@ def test_apis_that_are_not_served_close_the_connection(talk: Dialogue) -> None:
     frame = b"".join(n.to_bytes(2, "big") for n in (45, 0, 0, 1, 0xFFFF))
     with pytest.raises(WireError, match="AlterPartitionReassignments is not served"):
         talk.send_frame(frame, 45, 0)
+    frame = b"".join(n.to_bytes(2, "big") for n in (30, 1, 0, 1, 0xFFFF))
+    with pytest.raises(WireError, match="CreateAcls is not served"):
+        talk.send_frame(frame, 30, 1)

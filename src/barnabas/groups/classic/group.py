@@ -234,13 +234,15 @@ class ClassicGroup:
         """
         again = answers.join_refused(ErrorCode.REBALANCE_IN_PROGRESS, member_id)
         answer(self.joining, member_id, again)
-        self.joining[member_id] = waiting = Pending()
+        waiting: Pending[JoinGroupResponse] = Pending()
+        self.joining[member_id] = waiting
         return waiting
 
     def wait_to_sync(self, member_id: str) -> Pending[SyncGroupResponse]:
         """Return the answer that a member gets once there are assignments."""
         answer(self.syncing, member_id, answers.sync_refused(ErrorCode.REBALANCE_IN_PROGRESS))
-        self.syncing[member_id] = waiting = Pending()
+        waiting: Pending[SyncGroupResponse] = Pending()
+        self.syncing[member_id] = waiting
         return waiting
 
     def joined(self, member_id: str) -> JoinGroupResponse:

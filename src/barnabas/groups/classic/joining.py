@@ -66,7 +66,9 @@ class Joining:
         self._rebalances.remove(group, member_id)
         return Outcome(full, self._rebalances.go_on(group) if self._is_preparing(group) else [])
 
-    def _join_dynamic(self, group: ClassicGroup, request: JoinGroupRequest, caller: Caller) -> Answer:
+    def _join_dynamic(
+        self, group: ClassicGroup, request: JoinGroupRequest, caller: Caller
+    ) -> Answer:
         member_id = self._new_id(caller.client_id)
         if caller.version < MEMBER_ID_REQUIRED_FROM:
             return self._add(group, member_id, request, caller)
@@ -74,7 +76,9 @@ class Joining:
         self._rebalances.sessions.invite(group, member_id, request.session_timeout_ms)
         return Outcome(answers.join_refused(ErrorCode.MEMBER_ID_REQUIRED, member_id))
 
-    def _join_static(self, group: ClassicGroup, request: JoinGroupRequest, caller: Caller) -> Answer:
+    def _join_static(
+        self, group: ClassicGroup, request: JoinGroupRequest, caller: Caller
+    ) -> Answer:
         instance_id = request.group_instance_id
         assert instance_id is not None
         member_id = self._new_id(instance_id)

@@ -82,7 +82,10 @@ class ClassicProtocol:
 
     def join(self, request: JoinGroupRequest, caller: Caller) -> Outcome[JoinGroupResponse]:
         """Let somebody become a member, or take part in a rebalance."""
-        low_ms, high_ms = self._settings.min_session_timeout_ms, self._settings.max_session_timeout_ms
+        low_ms, high_ms = (
+            self._settings.min_session_timeout_ms,
+            self._settings.max_session_timeout_ms,
+        )
         if not low_ms <= request.session_timeout_ms <= high_ms:
             raise ApiError(ErrorCode.INVALID_SESSION_TIMEOUT)
         group = self._groups.get(request.group_id)
@@ -108,9 +111,7 @@ class ClassicProtocol:
             return Outcome(HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
         return Outcome(HeartbeatResponse())
 
-    def leave(
-        self, group_id: str, leavers: list[MemberIdentity]
-    ) -> Outcome[LeaveGroupResponse]:
+    def leave(self, group_id: str, leavers: list[MemberIdentity]) -> Outcome[LeaveGroupResponse]:
         """Let members go, who need not be the ones that ask; each is answered for itself."""
         group = self._group(group_id)
         before = len(group.members)
@@ -177,7 +178,7 @@ def _member_id(group: ClassicGroup, leaver: MemberIdentity) -> str:
 
 
 def _ends(replaced: Group | None) -> list[CoordinatorRecord]:
-    """Return what ends the group whose place is taken; of a classic one, ours is the next record."""
+    """Return what ends a group whose place is taken; a classic one's own record is overwritten."""
     if replaced is None or replaced.type is GroupType.CLASSIC:
         return []
     return replaced.tombstones()

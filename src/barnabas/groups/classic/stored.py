@@ -32,8 +32,7 @@ def group_record(
             UNKNOWN_TIME if group.state_since_ms is None else group.state_since_ms
         ),
         members=[
-            _member_record(member, group.protocol, assignments)
-            for member in group.members.values()
+            _member_record(member, group.protocol, assignments) for member in group.members.values()
         ],
     )
     return encode(GroupMetadataKey(group=group.group_id), value, VERSION)
