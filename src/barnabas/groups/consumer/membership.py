@@ -2,7 +2,8 @@
 
 A member is fenced where its epoch is not the coordinator's: it must give up all it has and join
 again. There is one way out. Where a response was lost, the member still is in the epoch before;
-if all that it owns is still its own, it is heard.
+if all that it owns is still its own, it is heard. And who joins is heard, also where it is a member
+already: it says that it owns nothing, and goes on from where it stands.
 
 A static member (one with an instance id) that leaves for a while keeps what it has. It comes back
 under a new member id, and takes the place of the one that left. While the old one has not left,
@@ -62,11 +63,7 @@ def seat(
     if resident is not None:
         return _take_over(resident, member_id)
     known = group.members.get(member_id)
-    if known is None:
-        return Seat(Member(member_id), is_new=True)
-    if instance_id is None:
-        _check_epoch(known, epoch, owned)
-    return Seat(known)
+    return Seat(Member(member_id), is_new=True) if known is None else Seat(known)
 
 
 def find(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Member:

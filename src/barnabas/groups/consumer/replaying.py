@@ -79,8 +79,9 @@ def _put(group: ConsumerGroup, key: GroupKey, value: Message | None) -> None:
         case ConsumerGroupPartitionMetadataKey(), _:
             group.has_partition_metadata = value is not None
         case ConsumerGroupTargetAssignmentMetadataKey(), _:
-            known = isinstance(value, ConsumerGroupTargetAssignmentMetadataValue)
-            group.assignment_epoch = value.assignment_epoch if known else NO_ASSIGNMENT_EPOCH
+            group.assignment_epoch = NO_ASSIGNMENT_EPOCH
+            if isinstance(value, ConsumerGroupTargetAssignmentMetadataValue):
+                group.assignment_epoch = value.assignment_epoch
         case ConsumerGroupRegularExpressionKey(), _:
             _put_regex(group, key.regular_expression, value)
         case _:

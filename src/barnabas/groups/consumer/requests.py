@@ -29,7 +29,7 @@ def check(request: ConsumerGroupHeartbeatRequest, version: int) -> None:
     elif epoch == LEFT_FOR_A_WHILE and request.instance_id is None:
         raise _invalid("InstanceId can't be null.")
     elif epoch < LEFT_FOR_A_WHILE:
-        raise _invalid(f"MemberEpoch is {epoch}, but must be greater than or equal to -2.")
+        raise _invalid("MemberEpoch is invalid.")
     _check_assignor(request.server_assignor)
 
 

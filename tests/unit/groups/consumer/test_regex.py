@@ -46,7 +46,7 @@ from barnabas.groups.consumer.regex.syntax import PatternError
         (r"a\b.\bb", ["a-b"], ["aab"]),
         (r"a\B.b", ["aab"], ["a-b"]),
         (r"\Qa.b\E+", ["a.b", "a.bbb"], ["aab"]),
-        (r"\Q.*", [".*"[:1] + "*"], ["a"]),
+        (r"\Q.*\E", [], ["a", "."]),
         (r"\x61\x{62}\141", ["aba"], ["abb"]),
         (r"\-\_", ["-_"], ["-"]),
         ("ü|a", ["a"], [""]),

@@ -149,7 +149,12 @@ class _Reader:
             return COUNTS[self._next()]
         body, closed, _ = self.rest[1:].partition("}")
         low, comma, high = body.partition(",")
-        if self._ahead() != "{" or not closed or not _is_number(low) or (high and not _is_number(high)):
+        if (
+            self._ahead() != "{"
+            or not closed
+            or not _is_number(low)
+            or (high and not _is_number(high))
+        ):
             return None
         self._place += len(body) + 2
         bounds = (int(low), int(high) if high else (None if comma else int(low)))
