@@ -24,8 +24,12 @@ from barnabas.protocol.messages import (
     incremental_alter_configs,
     list_offsets,
     metadata,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
     offset_for_leader_epoch,
     produce,
+    txn_offset_commit,
 )
 from barnabas.testing.process import BrokerSubprocess
 from barnabas.testing.raw_client import RawClient
@@ -155,6 +159,50 @@ REQUESTS: dict[str, tuple[int, int, Build]] = {
                     topic=name, partitions=[offset_for_leader_epoch.OffsetForLeaderPartition()]
                 )
             ]
+        ),
+    ),
+    "OffsetCommit": (
+        8,
+        9,
+        lambda name: offset_commit.OffsetCommitRequest(
+            group_id="g",
+            topics=[
+                offset_commit.OffsetCommitRequestTopic(
+                    name=name, partitions=[offset_commit.OffsetCommitRequestPartition()]
+                )
+            ],
+        ),
+    ),
+    "OffsetFetch": (
+        9,
+        7,
+        lambda name: offset_fetch.OffsetFetchRequest(
+            group_id="g",
+            topics=[offset_fetch.OffsetFetchRequestTopic(name=name, partition_indexes=[0])],
+        ),
+    ),
+    "OffsetDelete": (
+        47,
+        0,
+        lambda name: offset_delete.OffsetDeleteRequest(
+            group_id="g",
+            topics=[
+                offset_delete.OffsetDeleteRequestTopic(
+                    name=name, partitions=[offset_delete.OffsetDeleteRequestPartition()]
+                )
+            ],
+        ),
+    ),
+    "TxnOffsetCommit": (
+        28,
+        5,
+        lambda name: txn_offset_commit.TxnOffsetCommitRequest(
+            group_id="g",
+            topics=[
+                txn_offset_commit.TxnOffsetCommitRequestTopic(
+                    name=name, partitions=[txn_offset_commit.TxnOffsetCommitRequestPartition()]
+                )
+            ],
         ),
     ),
     "DescribeConfigs": (

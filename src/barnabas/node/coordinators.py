@@ -45,6 +45,8 @@ class Coordinators:
             settings.transactions.log_partitions,
             lambda shard: TransactionMachine(settings.transactions, shard),
         )
+        self.topics: dict[str, CoordinatorSet[GroupMachine] | CoordinatorSet[TransactionMachine]]
+        self.topics = {GROUPS_TOPIC: self.groups, TRANSACTIONS_TOPIC: self.transactions}
 
     def start(self) -> None:
         """Take up everything that is coordinated here, soon after the start."""

@@ -1,0 +1,295 @@
+"""Clients of a classic group do anything in any order; the log is slow, refuses, and is lost.
+
+What holds: a generation has one leader, and every member of it gets one assignment, made by that
+leader for it; nobody hears of an older generation after a newer one; what waits is watched by a
+timer, so that everybody is answered in the end, and a group that all have left runs empty.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+
+from barnabas.groups.classic.group import ClassicGroup, State
+from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.settings import GroupSettings
+from barnabas.protocol.messages.join_group import JoinGroupResponse
+from barnabas.protocol.messages.sync_group import SyncGroupResponse
+from barnabas.testing.classic_talk import GROUP, Asked, ClassicTalk, TalkingMember
+
+INSTANCES = ("static-x", "static-y")
+PROTOCOLS = (("range",), ("range", "robin"), ("robin", "range"))
+UUID_LENGTH = 36
+LONG_MS = 400_000
+
+flags = st.booleans()
+
+
+class Assignment(NamedTuple):
+    """What a leader gives a member, in a form that tells who gave it to whom and when."""
+
+    life: int
+    generation: int
+    leader: str
+    member: str
+    number: int
+
+    def encode(self) -> bytes:
+        return "|".join(map(str, self)).encode()
+
+    @classmethod
+    def decode(cls, content: bytes) -> "Assignment":
+        life, generation, leader, member, number = content.decode().split("|")
+        return cls(int(life), int(generation), leader, member, int(number))
+
+
+def identity(member_id: str) -> str:
+    """Return who somebody is, whatever id it goes by: static members change theirs."""
+    prefix = member_id[: -UUID_LENGTH - 1]
+    return prefix if prefix in INSTANCES else member_id
+
+
+class Client:
+    """A member, and who else was in its generation if it was told."""
+
+    def __init__(self, member: TalkingMember) -> None:
+        self.member = member
+        self.company: list[str] = []
+
+
+class ClassicGroupMachine(RuleBasedStateMachine):
+    """A coordinator and its clients."""
+
+    clients = Bundle("clients")
+
+    @initialize(max_size=st.sampled_from([3, 100]), delay_ms=st.sampled_from([0, 100]))
+    def begin(self, max_size: int, delay_ms: int) -> None:
+        self.talk = ClassicTalk(
+            GroupSettings(max_size=max_size, initial_rebalance_delay_ms=delay_ms)
+        )
+        self.life = 0
+        self.expected: list[tuple[Asked[Any], Callable[[], None]]] = []
+        self.leaders: dict[tuple[int, int], str] = {}
+        self.heard: dict[str, int] = {}
+        self.assigned: dict[tuple[int, int, str], bytes] = {}
+        self.number = 0
+
+    # What clients do
+
+    @rule(
+        target=clients,
+        instance=st.sampled_from([None, None, *INSTANCES]),
+        version=st.sampled_from([3, 8, 9]),
+        protocols=st.sampled_from(PROTOCOLS),
+        rebalance_ms=st.sampled_from([500, 20_000]),
+    )
+    def arrive(
+        self, instance: str | None, version: int, protocols: tuple[str, ...], rebalance_ms: int
+    ) -> Client:
+        self.number += 1
+        member = self.talk.member(
+            f"m{self.number}",
+            instance_id=instance,
+            version=version,
+            rebalance_ms=rebalance_ms,
+            protocols=dict.fromkeys(protocols, b"first"),
+        )
+        client = Client(member)
+        self.join(client)
+        return client
+
+    @rule(client=clients)
+    def join(self, client: Client) -> None:
+        asked = client.member.join_once()
+        self.expected.append((asked, lambda: self.hear_join(client, asked)))
+        self.listen()
+
+    @rule(client=clients, metadata=st.sampled_from([b"first", b"second"]))
+    def join_changed(self, client: Client, metadata: bytes) -> None:
+        client.member.protocols = dict.fromkeys(client.member.protocols, metadata)
+        self.join(client)
+
+    @rule(client=clients)
+    def sync(self, client: Client) -> None:
+        member = client.member
+        me, generation = identity(member.member_id), member.generation
+        given = {}
+        if member.leads:
+            self.number += 1
+            given = {
+                other: Assignment(
+                    self.life, generation, me, identity(other), self.number
+                ).encode()
+                for other in client.company
+            }
+        asked = member.sync(given)
+        self.expected.append((asked, lambda: self.hear_sync(me, generation, asked)))
+        self.listen()
+
+    @rule(client=clients)
+    def heartbeat(self, client: Client) -> None:
+        client.member.heartbeat()
+
+    @rule(client=clients)
+    def leave(self, client: Client) -> None:
+        client.member.leave()
+        self.listen()
+
+    @rule(client=clients)
+    def forget_who_i_am(self, client: Client) -> None:
+        client.member.member_id = ""
+
+    # What happens to the coordinator
+
+    @rule(duration_ms=st.sampled_from([1, 100, 499, 500, 6_000, 10_000, 20_000, LONG_MS]))
+    def pass_time(self, duration_ms: int) -> None:
+        self.talk.pass_time(duration_ms)
+        self.listen()
+
+    @rule(hold=flags)
+    def hold_commits(self, hold: bool) -> None:
+        self.talk.runner.hold_commits = hold
+
+    @rule(count=st.integers(1, 3))
+    def commit(self, count: int) -> None:
+        self.talk.runner.commit(count)
+        self.listen()
+
+    @rule(refuse=flags)
+    def refuse_writes(self, refuse: bool) -> None:
+        self.talk.runner.refusal = ApiError(ErrorCode.KAFKA_STORAGE_ERROR) if refuse else None
+
+    @rule()
+    def crash(self) -> None:
+        self.talk.runner.crash()
+        self.life += 1
+        self.heard.clear()
+        self.expected.clear()
+
+    # What must hold
+
+    def listen(self) -> None:
+        """Take in the answers that came, in the order they came."""
+        while self.talk.answered:
+            came = self.talk.answered.pop(0)
+            for expected in self.expected:
+                if expected[0] is came:
+                    self.expected.remove(expected)
+                    expected[1]()
+                    break
+
+    def hear_join(self, client: Client, asked: Asked[JoinGroupResponse]) -> None:
+        if asked.code is ErrorCode.MEMBER_ID_REQUIRED:
+            client.member.member_id = asked.answer.member_id
+        if asked.code is not ErrorCode.NONE:
+            return
+        client.member.take(asked)
+        answer = asked.answer
+        client.company = [member.member_id for member in answer.members]
+        me, leader = identity(answer.member_id), identity(answer.leader)
+        generation = answer.generation_id
+        assert self.leaders.setdefault((self.life, generation), leader) == leader
+        assert self.heard.get(me, 0) <= generation
+        self.heard[me] = generation
+        if client.company:
+            assert leader == me
+            assert answer.member_id in client.company
+
+    def hear_sync(self, me: str, generation: int, asked: Asked[SyncGroupResponse]) -> None:
+        if asked.code is not ErrorCode.NONE:
+            return
+        content = asked.answer.assignment
+        assert self.assigned.setdefault((self.life, generation, me), content) == content
+        if not content:
+            # Somebody of whom the leader had not heard: it led the same number before a crash.
+            assert self.life
+            return
+        given = Assignment.decode(content)
+        assert (given.generation, given.member) == (generation, me)
+        assert self.leaders[given.life, given.generation] == given.leader
+
+    @invariant()
+    def the_group_is_sound(self) -> None:
+        group = self.talk.runner.machine.groups.get(GROUP)
+        if group is None:
+            return
+        assert isinstance(group, ClassicGroup)
+        assert group.joining.keys() <= group.members.keys()
+        assert group.syncing.keys() <= group.members.keys()
+        assert not group.joining or group.state is State.PREPARING
+        assert not group.syncing or group.state is State.COMPLETING
+        assert (group.state is State.EMPTY) <= (not group.members)
+        assert group.instances == {
+            m.instance_id: m.member_id for m in group.members.values() if m.instance_id
+        }
+        if group.members:
+            assert group.leader in group.members
+            assert group.favourite_protocol() in {"range", "robin"}
+        else:
+            assert group.leader is None
+
+    @invariant()
+    def nothing_waits_for_ever(self) -> None:
+        group = self.talk.runner.machine.groups.get(GROUP)
+        if not isinstance(group, ClassicGroup):
+            return
+        alarms = self.talk.runner.alarms
+        for member_id, member in group.members.items():
+            waits = member_id in group.joining or member_id in group.syncing
+            watched = f"session of {member_id!r} in {GROUP!r}" in alarms
+            assert watched or (waits and not member.is_new)
+        for member_id in group.invited:
+            assert f"session of {member_id!r} in {GROUP!r}" in alarms
+        assert (f"join phase of {GROUP!r}" in alarms) == (group.state is State.PREPARING)
+        assert (f"sync phase of {GROUP!r}" in alarms) == bool(group.unsynced)
+
+    @precondition(lambda self: self.talk.runner.committed == len(self.talk.runner.log))
+    @rule()
+    def a_twin_that_starts_from_the_log_is_the_same(self) -> None:
+        group = self.talk.runner.machine.groups.get(GROUP)
+        if not isinstance(group, ClassicGroup) or group.state is not State.STABLE:
+            return
+        twin = ClassicTalk()
+        twin.runner.log[:] = self.talk.runner.log
+        twin.runner.committed = len(twin.runner.log)
+        twin.runner.crash()
+        assert facts(twin.group) == facts(group)
+
+    def teardown(self) -> None:
+        if not hasattr(self, "talk"):
+            return
+        runner = self.talk.runner
+        runner.hold_commits, runner.refusal = False, None
+        runner.commit()
+        self.talk.pass_time(10 * LONG_MS)
+        self.listen()
+        assert self.expected == []
+        assert runner.alarms == set()
+        if GROUP in runner.machine.groups:
+            assert self.talk.group.state is State.EMPTY
+
+
+def facts(group: ClassicGroup) -> tuple[object, ...]:
+    members = {m.member_id: (m.instance_id, m.assignment) for m in group.members.values()}
+    return (group.state, group.generation, group.protocol, group.leader, members)
+
+
+TestClassicGroups = ClassicGroupMachine.TestCase
+TestClassicGroups.settings = settings(
+    max_examples=400,
+    stateful_step_count=50,
+    derandomize=True,
+    database=None,
+    report_multiple_bugs=False,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
