@@ -79,7 +79,7 @@ def test_no_single_move_makes_uniform_more_even(
     subscriptions: dict[str, frozenset[TopicId]], counts: dict[TopicId, int]
 ) -> None:
     result = uniform.assign(shares(subscriptions, {}), counts)
-    for giver, slots in result.items():
+    for slots in result.values():
         for topic_id in {topic_id for topic_id, _ in slots}:
             for taker, topics in subscriptions.items():
                 if topic_id in topics:

@@ -226,7 +226,9 @@ class ConsumerGroup:
 
     def _had(self, standing: Standing, epoch: int, partition: TopicPartition) -> bool:
         topic = self._image().topics.get(partition.topic)
-        since = topic and standing.held_since((topic.topic_id, partition.partition))
+        if topic is None:
+            return False
+        since = standing.held_since((topic.topic_id, partition.partition))
         return since is not None and epoch >= since
 
 

@@ -86,6 +86,11 @@ class Member:
     profile: Profile = field(default_factory=Profile)
     standing: Standing = field(default_factory=Standing)
 
+    @property
+    def is_here(self) -> bool:
+        """Whether it has not left for a while."""
+        return self.standing.epoch != LEFT_FOR_A_WHILE
+
     def away(self) -> "Member":
         """Return a static member as it is kept while it is away."""
         standing = replace(

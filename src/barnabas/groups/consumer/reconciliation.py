@@ -16,9 +16,9 @@ next heartbeat. Nobody waits who neither gives nor gets.
                            something that is to come is another's still   UNRELEASED_PARTITIONS,
                                                                           epoch of the target
 
-A member stays in its epoch until it has given everything up, also where the target changes meanwhile
-and there is more to give up. The previous epoch is kept because the response that told of a new one
-may be lost.
+A member stays in its epoch until it has given everything up, also where the target changes
+meanwhile and there is more to give up. The previous epoch is kept because the response that told of
+a new one may be lost.
 
 A target holds only topics that its member subscribes to: subscriptions and regular expressions
 change in the same batch of records as the target that follows from them.

@@ -112,3 +112,5 @@ def _put_member(group: ConsumerGroup, key: GroupKey, value: Message | None) -> N
             group.put_target(key.member_id, records.read_target(value))
         case ConsumerGroupTargetAssignmentMemberKey(), _:
             group.put_target(key.member_id, None)
+        case _:
+            raise AssertionError(f"{key} is no member's")

@@ -84,7 +84,8 @@ def _check_join(request: ConsumerGroupHeartbeatRequest) -> None:
     said: Sequence[object] = (request.subscribed_topic_names, request.subscribed_topic_regex)
     if all(subscription is None for subscription in said):
         raise _invalid(
-            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
+            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null "
+            "when (re-)joining."
         )
 
 

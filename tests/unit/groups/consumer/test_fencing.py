@@ -35,7 +35,7 @@ def test_epochs_that_are_not_the_members_are_fenced() -> None:
 
 
 def test_a_lost_response_is_made_up_for() -> None:
-    talk, first, second = two_members()
+    talk, first, _second = two_members()
     first.beat()
     first.obey()
     lost = talk.beat(first.request())
@@ -47,7 +47,7 @@ def test_a_lost_response_is_made_up_for() -> None:
 
 
 def test_the_epoch_before_is_not_heard_without_or_with_too_many_partitions() -> None:
-    talk, first, second = two_members()
+    talk, first, _second = two_members()
     first.beat()
     had_all = first.request(full=True)
     first.obey()
@@ -125,6 +125,14 @@ def test_a_static_member_may_come_back_under_its_own_id() -> None:
     assert talk.group.state == "Stable"
 
 
+def test_a_static_member_may_join_again_as_itself() -> None:
+    talk = ConsumerTalk({"t": 2})
+    member = talk.member("same", "i")
+    member.join(["t"])
+    member.join(["t"])
+    assert (member.epoch, member.told) == (1, talk.slots("t"))
+
+
 def test_a_static_member_that_does_not_come_back_is_put_out() -> None:
     talk = ConsumerTalk({"t": 2})
     old = talk.member("old", "i")
@@ -160,7 +168,7 @@ def commit(talk: ConsumerTalk, epoch: int, *partitions: int, member_id: str = "f
 
 
 def test_commits_need_the_epoch_or_a_partition_that_was_and_is_the_members() -> None:
-    talk, first, second = two_members()
+    talk, first, _second = two_members()
     first.beat()
     kept = min(number for _, number in first.told)
     given = min(number for _, number in talk.slots("t") - first.told)
@@ -178,7 +186,7 @@ def test_commits_need_the_epoch_or_a_partition_that_was_and_is_the_members() -> 
 
 
 def test_what_is_pending_may_still_be_committed() -> None:
-    talk, first, second = two_members()
+    talk, _first, _second = two_members()
     topic_id = talk.image.topics["t"].topic_id
     standing = Standing(epoch=5, assigned={(topic_id, 0): 4}, pending_revocation={(topic_id, 1): 3})
     talk.group.put_standing("first", standing)
@@ -199,7 +207,7 @@ def test_anybody_may_commit_to_an_empty_group() -> None:
 
 
 def test_offsets_are_shown_to_members_of_this_epoch_and_to_tools() -> None:
-    talk, first, second = two_members()
+    talk, _first, _second = two_members()
     talk.group.check_fetch(None, -1)
     talk.group.check_fetch("first", 1)
     for member_id, epoch, code in (("first", 2, STALE), ("nobody", 1, ErrorCode.UNKNOWN_MEMBER_ID)):
