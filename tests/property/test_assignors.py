@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.groups.consumer.assignors import ASSIGNORS
+from barnabas.groups.consumer.assignors import ASSIGNORS, uniform
 from barnabas.groups.consumer.assignors import range as by_range
-from barnabas.groups.consumer.assignors import uniform
 from barnabas.groups.consumer.assignors.spec import Assign, Share, Slots
 from barnabas.model.ids import TopicId
 
@@ -62,8 +61,11 @@ def test_every_partition_has_one_reader_whatever_was_before(
         check(had, wanted, there)
 
 
-@given(SUBSCRIPTIONS, COUNTS, st.dictionaries(NAMES, st.frozensets(
-    st.tuples(st.sampled_from(TOPICS), st.integers(0, 14)))))
+@given(
+    SUBSCRIPTIONS,
+    COUNTS,
+    st.dictionaries(NAMES, st.frozensets(st.tuples(st.sampled_from(TOPICS), st.integers(0, 14)))),
+)
 def test_uniform_copes_with_any_past(
     subscriptions: dict[str, frozenset[TopicId]],
     counts: dict[TopicId, int],
@@ -77,7 +79,7 @@ def test_no_single_move_makes_uniform_more_even(
     subscriptions: dict[str, frozenset[TopicId]], counts: dict[TopicId, int]
 ) -> None:
     result = uniform.assign(shares(subscriptions, {}), counts)
-    for giver, slots in result.items():
+    for slots in result.values():
         for topic_id in {topic_id for topic_id, _ in slots}:
             for taker, topics in subscriptions.items():
                 if topic_id in topics:

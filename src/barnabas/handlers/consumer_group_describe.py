@@ -36,9 +36,9 @@ def handle(
 
 
 def _describe(node: Node, group_id: str) -> DescribedGroup | Pending[DescribedGroup]:
+    if not group_id:
+        return DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
     try:
-        if not group_id:
-            raise ApiError(ErrorCode.INVALID_GROUP_ID)
         shard = node.coordinators.groups.shard_for(group_id)
         return shard.run(lambda: shard.machine.consumer.describe(group_id))
     except ApiError as error:

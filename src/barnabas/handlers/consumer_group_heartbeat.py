@@ -3,7 +3,8 @@
 KIP-848; from version 1 on members make up their ids (KIP-1082) and may subscribe by a regular
 expression. Deviations from Kafka: see `groups/consumer/protocol.py` (nothing is put off),
 `groups/consumer/regex` (bounds, scripts), and: expressions never match the broker's own topics,
-and a classic group is taken over only while it has no members, whatever its members speak.
+a classic group is taken over only while it has no members, whatever its members speak; and a static
+member that is fenced may join again at once (`groups/consumer/membership.py`).
 """
 
 from barnabas.handlers.context import RequestContext

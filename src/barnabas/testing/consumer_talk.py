@@ -11,6 +11,7 @@ coordinator from nothing else.
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from random import Random
+from typing import TypeVar
 
 from barnabas.groups.consumer.assignors.spec import Slot
 from barnabas.groups.consumer.group import ConsumerGroup
@@ -20,6 +21,7 @@ from barnabas.metadata.image import Image
 from barnabas.metadata.records import PartitionsAdded, TopicCreated, TopicDeleted
 from barnabas.model.coordination import Caller, CoordinatorRecord, Outcome
 from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.ids import TopicId
 from barnabas.model.pending import Pending
 from barnabas.model.settings import GroupSettings
 from barnabas.protocol.coordinator_codec import Stored, decode_group_record
@@ -29,6 +31,8 @@ from barnabas.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequestTopicPartitions,
     ConsumerGroupHeartbeatResponse,
 )
+
+T = TypeVar("T")
 
 START_MS = 1_700_000_000_000
 GROUP = "group"
@@ -74,9 +78,7 @@ class ConsumerTalk:
     ) -> ConsumerGroupHeartbeatResponse:
         """Return the response to a heartbeat; raise the `ApiError` with which it is refused."""
         caller = Caller("client", "/host", version, self.wall_ms)
-        response = self.run(lambda: self.machine.consumer.heartbeat(request, caller))
-        assert not isinstance(response, Pending)
-        return response
+        return self.run(lambda: self.machine.consumer.heartbeat(request, caller))
 
     def refused(self, request: ConsumerGroupHeartbeatRequest, version: int = 1) -> ErrorCode:
         """Return the error of a heartbeat that must not be taken."""
@@ -88,7 +90,7 @@ class ConsumerTalk:
             return error.code
         raise AssertionError(f"the coordinator took it: {response}")
 
-    def run(self, operation: Callable[[], Outcome[object]] | Callable[..., Outcome[object]]) -> object:
+    def run(self, operation: Callable[[], Outcome[T]]) -> T:
         """Carry out an operation; what it writes is safe at once."""
         outcome = operation()
         if outcome.records and self.refusal is not None:
@@ -98,6 +100,7 @@ class ConsumerTalk:
         self.log += outcome.records
         for record in outcome.records:
             self.machine.replay(record, None)
+        assert not isinstance(outcome.response, Pending)
         return outcome.response
 
     def written(self, since: int) -> list[Stored]:
@@ -189,7 +192,11 @@ class TalkingMember:
         self._reported: set[Slot] | None = None
 
     def join(
-        self, names: Iterable[str] | None = None, *, regex: str | None = None, version: int = 1,
+        self,
+        names: Iterable[str] | None = None,
+        *,
+        regex: str | None = None,
+        version: int = 1,
         assignor: str | None = None,
     ) -> ConsumerGroupHeartbeatResponse:
         """Join, or join again, with nothing."""
@@ -217,7 +224,8 @@ class TalkingMember:
     def request(
         self, *, full: bool = False, assignor: str | None = None
     ) -> ConsumerGroupHeartbeatRequest:
-        """Return what it has to say: all, or what has changed."""
+        """Return what it has to say: all where it lost track, else what has changed."""
+        full = full or self._reported is None
         request = ConsumerGroupHeartbeatRequest(
             group_id=GROUP,
             member_id=self.member_id,
@@ -261,7 +269,7 @@ class TalkingMember:
 def slots_of(assignment: Assignment) -> set[Slot]:
     """Return the partitions of an assignment."""
     return {
-        (topic.topic_id, number)  # type: ignore[misc]
+        (TopicId(topic.topic_id), number)
         for topic in assignment.topic_partitions
         for number in topic.partitions
     }

@@ -24,7 +24,7 @@ VERSIONS = (0, 1)
 
 @pytest.fixture
 def ready(talk: Dialogue) -> Dialogue:
-    talk.ask(FindCoordinatorRequest(key="g", key_type=0, coordinator_keys=["g"]))
+    talk.ask(FindCoordinatorRequest(coordinator_keys=["g"]))
     return talk
 
 
@@ -82,7 +82,9 @@ def test_a_rebalance_with_restarts_in_the_middle(ready: Dialogue, version: int) 
     assert first.heartbeat_interval_ms == 5000
     one = first.member_id
     assert one if version == 0 else one == "one"
-    assert given(beat(ready, one, 1, version, topic_partitions=owning(topic_id, 0, 1, 2, 3))) is None
+    assert (
+        given(beat(ready, one, 1, version, topic_partitions=owning(topic_id, 0, 1, 2, 3))) is None
+    )
 
     second = join(ready, "two", version)
     assert (second.member_epoch, given(second)) == (2, [])

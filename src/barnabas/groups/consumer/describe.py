@@ -1,9 +1,9 @@
 """What is told of a group to whoever asks for it."""
 
 from barnabas.groups.consumer.assignors import DEFAULT
-from barnabas.groups.consumer.group import ConsumerGroup
-from barnabas.groups.consumer.member import Held, Member, by_topic
 from barnabas.groups.consumer.assignors.spec import Slots
+from barnabas.groups.consumer.group import ConsumerGroup
+from barnabas.groups.consumer.member import Member, by_topic
 from barnabas.metadata.image import Image
 from barnabas.protocol.messages.consumer_group_describe import (
     Assignment,
@@ -39,13 +39,13 @@ def _member(group: ConsumerGroup, member: Member, image: Image) -> DescribedMemb
         client_host=profile.client_host,
         subscribed_topic_names=sorted(profile.names),
         subscribed_topic_regex=profile.regex,
-        assignment=_assignment(member.standing.assigned, image),
+        assignment=_assignment(frozenset(member.standing.held()), image),
         target_assignment=_assignment(group.target_of(member.member_id), image),
         member_type=CONSUMER_MEMBER,
     )
 
 
-def _assignment(slots: Held | Slots, image: Image) -> Assignment:
+def _assignment(slots: Slots, image: Image) -> Assignment:
     """Name partitions; those of topics that are gone have no name, and are left out."""
     found = [
         TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=numbers)

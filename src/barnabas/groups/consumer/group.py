@@ -76,7 +76,9 @@ class ConsumerGroup:
             return "Empty"
         if self.epoch > self.assignment_epoch:
             return "Assigning"
-        reached = (m.standing.is_reconciled_to(self.assignment_epoch) for m in self.members.values())
+        reached = (
+            m.standing.is_reconciled_to(self.assignment_epoch) for m in self.members.values()
+        )
         return "Stable" if all(reached) else "Reconciling"
 
     def member(self, member_id: str) -> Member:
@@ -190,8 +192,7 @@ class ConsumerGroup:
         self._release(member)
         standing = standing or Standing(epoch=LEFT, previous_epoch=LEFT)
         self.members[member_id] = replace(member, standing=standing)
-        self._owners.update(dict.fromkeys(standing.assigned, member_id))
-        self._owners.update(dict.fromkeys(standing.pending_revocation, member_id))
+        self._owners.update(dict.fromkeys(standing.held(), member_id))
 
     def put_target(self, member_id: str, slots: Slots | None) -> None:
         """Take in what a member is to have."""
@@ -219,13 +220,15 @@ class ConsumerGroup:
 
     def _release(self, member: Member) -> None:
         """Free what a member held, unless it is another's by now."""
-        for slot in (*member.standing.assigned, *member.standing.pending_revocation):
+        for slot in member.standing.held():
             if self._owners.get(slot) == member.member_id:
                 del self._owners[slot]
 
     def _had(self, standing: Standing, epoch: int, partition: TopicPartition) -> bool:
         topic = self._image().topics.get(partition.topic)
-        since = topic and standing.held_since((topic.topic_id, partition.partition))
+        if topic is None:
+            return False
+        since = standing.held_since((topic.topic_id, partition.partition))
         return since is not None and epoch >= since
 
 

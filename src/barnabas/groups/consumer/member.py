@@ -1,6 +1,6 @@
 """A member, in the two parts that are stored: what it said of itself, and where it stands."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
@@ -67,6 +67,11 @@ class Standing:
         """Tell whether nothing is left to be done up to an assignment epoch."""
         return self.state is MemberState.STABLE and self.epoch == epoch
 
+    def held(self) -> Iterator[Slot]:
+        """Yield every partition that nobody else may have."""
+        yield from self.assigned
+        yield from self.pending_revocation
+
     def held_since(self, slot: Slot) -> int | None:
         """Return the epoch from which on a partition has been the member's, if it is."""
         since = self.assigned.get(slot)
@@ -81,9 +86,19 @@ class Member:
     profile: Profile = field(default_factory=Profile)
     standing: Standing = field(default_factory=Standing)
 
+    @property
+    def is_here(self) -> bool:
+        """Whether it has not left for a while."""
+        return self.standing.epoch != LEFT_FOR_A_WHILE
+
     def away(self) -> "Member":
         """Return a static member as it is kept while it is away."""
-        standing = replace(self.standing, epoch=LEFT_FOR_A_WHILE, pending_revocation={})
+        standing = replace(
+            self.standing,
+            epoch=LEFT_FOR_A_WHILE,
+            assigned=dict.fromkeys(self.standing.assigned, JOINING),
+            pending_revocation={},
+        )
         return replace(self, standing=standing)
 
     def returned_as(self, member_id: str) -> "Member":

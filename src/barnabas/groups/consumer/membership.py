@@ -2,11 +2,13 @@
 
 A member is fenced where its epoch is not the coordinator's: it must give up all it has and join
 again. There is one way out. Where a response was lost, the member still is in the epoch before;
-if all that it owns is still its own, it is heard.
+if all that it owns is still its own, it is heard. And who joins is heard, also where it is a member
+already: it says that it owns nothing, and goes on from where it stands.
 
 A static member (one with an instance id) that leaves for a while keeps what it has. It comes back
 under a new member id, and takes the place of the one that left. While the old one has not left,
-nobody else gets its instance id.
+nobody else gets its instance id. Kafka refuses then even the old one itself, should it have been
+fenced and join again, until its session is over; here it is heard like any other that joins again.
 """
 
 from collections.abc import Mapping
@@ -14,7 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from barnabas.groups.consumer import records
 from barnabas.groups.consumer.group import ConsumerGroup
-from barnabas.groups.consumer.member import JOINING, LEFT_FOR_A_WHILE, Member
+from barnabas.groups.consumer.member import JOINING, Member
 from barnabas.groups.consumer.reconciliation import Owned
 from barnabas.model.coordination import CoordinatorRecord
 from barnabas.model.errors import ApiError, ErrorCode
@@ -59,14 +61,10 @@ def seat(
         _check_epoch(member, epoch, owned)
         return Seat(member)
     resident = None if instance_id is None else group.static_member(instance_id)
-    if resident is not None:
+    if resident is not None and not (resident.member_id == member_id and resident.is_here):
         return _take_over(resident, member_id)
     known = group.members.get(member_id)
-    if known is None:
-        return Seat(Member(member_id), is_new=True)
-    if instance_id is None:
-        _check_epoch(known, epoch, owned)
-    return Seat(known)
+    return Seat(Member(member_id), is_new=True) if known is None else Seat(known)
 
 
 def find(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Member:
@@ -84,7 +82,7 @@ def find(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Membe
 
 
 def _take_over(resident: Member, member_id: str) -> Seat:
-    if resident.standing.epoch != LEFT_FOR_A_WHILE:
+    if resident.is_here:
         message = f"instance id {resident.profile.instance_id} is in use by {resident.member_id}"
         raise ApiError(ErrorCode.UNRELEASED_INSTANCE_ID, message)
     return Seat(resident.returned_as(member_id), replaces=resident)

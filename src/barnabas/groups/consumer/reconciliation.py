@@ -16,9 +16,9 @@ next heartbeat. Nobody waits who neither gives nor gets.
                            something that is to come is another's still   UNRELEASED_PARTITIONS,
                                                                           epoch of the target
 
-A member stays in its epoch until it has given everything up; it then takes the next one, and goes
-on to that of the target unless the target has changed meanwhile and there is more to give up. The
-previous epoch is kept because the response that told of a new one may be lost.
+A member stays in its epoch until it has given everything up, also where the target changes
+meanwhile and there is more to give up. The previous epoch is kept because the response that told of
+a new one may be lost.
 
 A target holds only topics that its member subscribes to: subscriptions and regular expressions
 change in the same batch of records as the target that follows from them.
@@ -46,32 +46,30 @@ def reconcile(
     standing: Standing, target: Target, owned: Owned, is_free: Callable[[Slot], bool]
 ) -> Standing:
     """Return where a member stands after a heartbeat."""
-    epoch = standing.epoch
     match standing.state:
         case MemberState.STABLE:
-            if epoch == target.epoch:
+            if standing.epoch == target.epoch:
                 return standing
         case MemberState.UNREVOKED_PARTITIONS:
             if _still_owns(owned, standing.pending_revocation):
                 return standing
-            epoch += 1
         case MemberState.UNRELEASED_PARTITIONS:
             pass
         case MemberState.UNKNOWN:
             if owned is None or owned:
                 message = "where the member stands is not known; it must give up all and rejoin"
                 raise ApiError(ErrorCode.FENCED_MEMBER_EPOCH, message)
-    return _towards(standing, epoch, target, owned, is_free)
+    return _towards(standing, target, owned, is_free)
 
 
 def _towards(
-    standing: Standing, epoch: int, target: Target, owned: Owned, is_free: Callable[[Slot], bool]
+    standing: Standing, target: Target, owned: Owned, is_free: Callable[[Slot], bool]
 ) -> Standing:
     kept = {slot: since for slot, since in standing.assigned.items() if slot in target.slots}
     leaving = {slot: since for slot, since in standing.assigned.items() if slot not in kept}
     if leaving and _still_owns(owned, leaving):
         return Standing(
-            epoch=epoch,
+            epoch=standing.epoch,
             previous_epoch=standing.epoch,
             state=MemberState.UNREVOKED_PARTITIONS,
             assigned=kept,

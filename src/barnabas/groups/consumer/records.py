@@ -6,7 +6,6 @@ ended with the group.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
 
 from barnabas.groups.consumer.assignors.spec import Slots
 from barnabas.groups.consumer.member import (
@@ -51,7 +50,11 @@ from barnabas.protocol.coordinator_records.consumer_group_target_assignment_meta
     ConsumerGroupTargetAssignmentMetadataValue,
 )
 
-P = TypeVar("P", TopicPartitions, TopicPartition)
+MemberKey = (
+    ConsumerGroupCurrentMemberAssignmentKey
+    | ConsumerGroupTargetAssignmentMemberKey
+    | ConsumerGroupMemberMetadataKey
+)
 
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:
@@ -123,7 +126,7 @@ def end_of_regex(group_id: str, pattern: str) -> CoordinatorRecord:
 
 def end_of_members(group_id: str, member_ids: Sequence[str]) -> list[CoordinatorRecord]:
     """Forget members: where they stand first, what they said last, so that none is half there."""
-    keys: tuple[Callable[[str, str], _MemberKey], ...] = (_standing_key, _target_key, _profile_key)
+    keys: tuple[Callable[[str, str], MemberKey], ...] = (_standing_key, _target_key, _profile_key)
     return [encode(key(group_id, member_id), None) for key in keys for member_id in member_ids]
 
 
@@ -189,13 +192,6 @@ def _read_held(topics: Sequence[TopicPartitions], epoch: int) -> Held:
         for number, given_at in zip(topic.partitions, since, strict=True):
             held[TopicId(topic.topic_id), number] = given_at
     return held
-
-
-_MemberKey = (
-    ConsumerGroupCurrentMemberAssignmentKey
-    | ConsumerGroupTargetAssignmentMemberKey
-    | ConsumerGroupMemberMetadataKey
-)
 
 
 def _profile_key(group_id: str, member_id: str) -> ConsumerGroupMemberMetadataKey:

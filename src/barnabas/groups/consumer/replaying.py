@@ -79,8 +79,9 @@ def _put(group: ConsumerGroup, key: GroupKey, value: Message | None) -> None:
         case ConsumerGroupPartitionMetadataKey(), _:
             group.has_partition_metadata = value is not None
         case ConsumerGroupTargetAssignmentMetadataKey(), _:
-            known = isinstance(value, ConsumerGroupTargetAssignmentMetadataValue)
-            group.assignment_epoch = value.assignment_epoch if known else NO_ASSIGNMENT_EPOCH
+            group.assignment_epoch = NO_ASSIGNMENT_EPOCH
+            if isinstance(value, ConsumerGroupTargetAssignmentMetadataValue):
+                group.assignment_epoch = value.assignment_epoch
         case ConsumerGroupRegularExpressionKey(), _:
             _put_regex(group, key.regular_expression, value)
         case _:
@@ -111,3 +112,5 @@ def _put_member(group: ConsumerGroup, key: GroupKey, value: Message | None) -> N
             group.put_target(key.member_id, records.read_target(value))
         case ConsumerGroupTargetAssignmentMemberKey(), _:
             group.put_target(key.member_id, None)
+        case _:
+            raise AssertionError(f"{key} is no member's")

@@ -29,7 +29,7 @@ def check(request: ConsumerGroupHeartbeatRequest, version: int) -> None:
     elif epoch == LEFT_FOR_A_WHILE and request.instance_id is None:
         raise _invalid("InstanceId can't be null.")
     elif epoch < LEFT_FOR_A_WHILE:
-        raise _invalid(f"MemberEpoch is {epoch}, but must be greater than or equal to -2.")
+        raise _invalid("MemberEpoch is invalid.")
     _check_assignor(request.server_assignor)
 
 
@@ -84,7 +84,8 @@ def _check_join(request: ConsumerGroupHeartbeatRequest) -> None:
     said: Sequence[object] = (request.subscribed_topic_names, request.subscribed_topic_regex)
     if all(subscription is None for subscription in said):
         raise _invalid(
-            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
+            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null "
+            "when (re-)joining."
         )
 
 

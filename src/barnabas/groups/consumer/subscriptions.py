@@ -15,7 +15,7 @@ def subscribed_topics(
     """Return every topic that some member subscribes to, whether or not it is there."""
     profiles = [member.profile for member in members]
     patterns = {profile.regex for profile in profiles} & regexes.keys()
-    return frozenset().union(
+    return frozenset[str]().union(
         *(profile.names for profile in profiles), *(regexes[name].topics for name in patterns)
     )
 

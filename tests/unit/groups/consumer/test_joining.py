@@ -199,9 +199,7 @@ def test_a_full_group_takes_nobody_new() -> None:
 def test_only_who_joins_makes_a_group() -> None:
     talk = ConsumerTalk({"t": 2})
     for epoch in (1, -1):
-        request = ConsumerGroupHeartbeatRequest(
-            group_id="none", member_id="m", member_epoch=epoch
-        )
+        request = ConsumerGroupHeartbeatRequest(group_id="none", member_id="m", member_epoch=epoch)
         assert talk.refused(request) is ErrorCode.GROUP_ID_NOT_FOUND
     assert talk.machine.groups == {}
 

@@ -220,7 +220,7 @@ class OldGroup:
 
 def test_an_empty_classic_group_is_replaced() -> None:
     talk = ConsumerTalk({"t": 1})
-    talk.machine.groups[GROUP] = OldGroup(is_empty=True)  # type: ignore[assignment]
+    talk.machine.groups[GROUP] = OldGroup(is_empty=True)
     first = talk.member("first")
     leave = ConsumerGroupHeartbeatRequest(group_id=GROUP, member_id="first", member_epoch=-1)
     assert talk.refused(leave) is ErrorCode.GROUP_ID_NOT_FOUND
@@ -232,7 +232,7 @@ def test_an_empty_classic_group_is_replaced() -> None:
 
 def test_a_classic_group_with_members_is_left_alone() -> None:
     talk = ConsumerTalk({"t": 1})
-    talk.machine.groups[GROUP] = OldGroup(is_empty=False)  # type: ignore[assignment]
+    talk.machine.groups[GROUP] = OldGroup(is_empty=False)
     first = talk.member("first")
     first.subscription = {"subscribed_topic_names": ["t"]}
     assert talk.refused(first.request(full=True)) is ErrorCode.GROUP_ID_NOT_FOUND

@@ -8,6 +8,7 @@ sticky: a member that joins in the middle moves every range behind it.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from barnabas.groups.consumer.assignors.spec import Share, Slot, Slots
 from barnabas.model.ids import TopicId
@@ -33,4 +34,4 @@ def _ranges(count: int, readers: Sequence[str]) -> list[range]:
         return []
     size, larger = divmod(count, len(readers))
     starts = [number * size + min(number, larger) for number in range(len(readers) + 1)]
-    return [range(low, high) for low, high in zip(starts, starts[1:], strict=False)]
+    return [range(low, high) for low, high in pairwise(starts)]

@@ -28,7 +28,7 @@ def assign(members: Mapping[str, Share], partitions: Mapping[TopicId, int]) -> d
         table.cut_to_size()
     for topic_id in table.scarce_first:
         table.hand_out(topic_id)
-    while any([table.even_out(topic_id) for topic_id in table.scarce_first]):
+    while sum(table.even_out(topic_id) for topic_id in table.scarce_first):
         pass
     return table.result()
 
@@ -70,11 +70,11 @@ class _Table:
         for burden, member_id in least:
             self._burden[member_id] = burden
 
-    def even_out(self, topic_id: TopicId) -> bool:
-        """Move partitions of a topic from the most to the least burdened; tell if any moved."""
+    def even_out(self, topic_id: TopicId) -> int:
+        """Move partitions of a topic from the most to the least burdened; count them."""
         held, burden = self._held[topic_id], self._burden
         readers = self._readers[topic_id]
-        moved = False
+        moved = 0
         while givers := [member_id for member_id in readers if held[member_id]]:
             giver = max(givers, key=burden.__getitem__)
             taker = min(readers, key=burden.__getitem__)
@@ -83,7 +83,7 @@ class _Table:
             held[taker].append(held[giver].pop())
             burden[giver] -= 1
             burden[taker] += 1
-            moved = True
+            moved += 1
         return moved
 
     def result(self) -> dict[str, Slots]:

@@ -39,10 +39,20 @@ POSIX: dict[str, Chars] = {
 }
 """Classes that are written as [:name:] within brackets."""
 
-CATEGORIES = frozenset(
-    "C Cc Cf Co Cs L Ll Lm Lo Lt Lu M Mc Me Mn N Nd Nl No P Pc Pd Pe Pf Pi Po Ps S Sc Sk Sm So Z "
-    "Zl Zp Zs".split()
-)
+CATEGORIES = {
+    letter + kind
+    for letter, kinds in {
+        "C": "cfos",
+        "L": "lmotu",
+        "M": "cen",
+        "N": "dlo",
+        "P": "cdefios",
+        "S": "ckmo",
+        "Z": "lps",
+    }.items()
+    for kind in ("", *kinds)
+}
+"""The general categories of Unicode, each letter also on its own."""
 
 
 def unicode_class(name: str) -> Chars | None:

@@ -24,7 +24,7 @@ from barnabas.groups.consumer.regex.syntax import (
 
 NODES_MAX = 5000
 REMEMBERED_MAX = 10_000
-WORK_MAX = 1_000_000
+WORK_MAX = 400_000
 """Steps from place to place, a fraction of a second of them."""
 
 EDGE = ""

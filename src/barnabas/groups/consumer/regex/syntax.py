@@ -71,6 +71,7 @@ Node = One | Series | Choice | Repeat | At
 
 PLACES = {"A": Where.BEGIN, "z": Where.END, "b": Where.BOUNDARY, "B": Where.NO_BOUNDARY}
 COUNTS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+SIGNS: dict[str, Node] = {".": One(characters.ALL), "^": At(Where.BEGIN), "$": At(Where.END)}
 
 
 def parse(text: str) -> Node:
@@ -109,28 +110,24 @@ class _Reader:
         parts: list[Node] = []
         while self._ahead() not in {"", "|", ")"}:
             if self._take("\\Q"):
-                parts += [self._one(char) for char in self._quoted()]
+                parts += self._quoted()
             elif (node := self._atom()) is not None:
                 parts.append(self._repeated(node))
         return Series(tuple(parts))
 
     def _atom(self) -> Node | None:
         char = self._next()
+        if char in SIGNS:
+            return SIGNS[char]
+        if char in COUNTS:
+            raise PatternError(f"missing argument to repetition operator: {char}")
         match char:
             case "(":
                 return self._group()
             case "[":
                 return One(self._fold(self._brackets()))
-            case ".":
-                return One(characters.ALL)
-            case "^":
-                return At(Where.BEGIN)
-            case "$":
-                return At(Where.END)
             case "\\":
                 return self._escape()
-            case "*" | "+" | "?":
-                raise PatternError(f"missing argument to repetition operator: {char}")
             case _:
                 return self._one(char)
 
@@ -149,7 +146,12 @@ class _Reader:
             return COUNTS[self._next()]
         body, closed, _ = self.rest[1:].partition("}")
         low, comma, high = body.partition(",")
-        if self._ahead() != "{" or not closed or not _is_number(low) or (high and not _is_number(high)):
+        if (
+            self._ahead() != "{"
+            or not closed
+            or not _is_number(low)
+            or (high and not _is_number(high))
+        ):
             return None
         self._place += len(body) + 2
         bounds = (int(low), int(high) if high else (None if comma else int(low)))
@@ -290,10 +292,12 @@ class _Reader:
         self._place += len(name) + 2
         return characters.ALL - chars if name.startswith("^") else chars
 
-    def _quoted(self) -> str:
+    def _quoted(self) -> list[Node]:
+        """Read characters that stand for themselves; what repeats, repeats the last."""
         quoted, _, _ = self.rest.partition("\\E")
         self._place = min(self._place + len(quoted) + 2, len(self._text))
-        return quoted
+        nodes = [self._one(char) for char in quoted]
+        return [*nodes[:-1], self._repeated(nodes[-1])] if nodes else []
 
     def _one(self, char: str) -> Node:
         return One(self._fold(characters.literal(char)))
