@@ -261,6 +261,8 @@ REQUESTS: dict[str, tuple[int, int, Build]] = {
             rebalance_timeout_ms=1000,
             subscribed_topic_names=[name],
             topic_partitions=[],
+        ),
+    ),
     "WriteTxnMarkers": (
         27,
         2,

@@ -31,9 +31,9 @@ from barnabas.handlers import (
     find_coordinator,
     heartbeat,
     init_producer_id,
-    list_groups,
     join_group,
     leave_group,
+    list_groups,
     list_offsets,
     list_transactions,
     metadata,
@@ -43,8 +43,8 @@ from barnabas.handlers import (
     offset_for_leader_epoch,
     produce,
     sasl,
-    txn_offset_commit,
     sync_group,
+    txn_offset_commit,
     write_txn_markers,
 )
 from barnabas.handlers.api_versions import ApiVersionsHandler

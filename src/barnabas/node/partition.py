@@ -189,13 +189,6 @@ class Partition:
         else:
             self._waiting.append(Waiting(offset, action, gone))
 
-    def open_transaction(self, producer_id: int) -> int | None:
-        """Return where a producer's open transaction began here; None where it has none."""
-        producer = self.log.producers.by_id.get(producer_id)
-        if producer is None or producer.transaction_start < 0:
-            return None
-        return producer.transaction_start
-
     def read(
         self, offset: int, limit_bytes: int, *, committed_only: bool, at_least_one: bool
     ) -> FileSlice | None:

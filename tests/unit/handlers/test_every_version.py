@@ -42,17 +42,15 @@ from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from barnabas.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
-from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from barnabas.protocol.messages.end_txn import EndTxnRequest
-from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
-from barnabas.protocol.messages.list_groups import ListGroupsRequest
+from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.join_group import JoinGroupRequest
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -121,12 +119,16 @@ def find_coordinator(version: int) -> Message:
     if version >= 4:
         return FindCoordinatorRequest(coordinator_keys=["readers"])
     return FindCoordinatorRequest(key="readers")
+
+
 def add_partitions(version: int) -> Message:
     topics = [AddPartitionsToTxnTopic(name="old", partitions=[0])]
     if version >= 4:
         asked = AddPartitionsToTxnTransaction(transactional_id="t", topics=topics)
         return AddPartitionsToTxnRequest(transactions=[asked])
     return AddPartitionsToTxnRequest(v3_and_below_transactional_id="t", v3_and_below_topics=topics)
+
+
 def write_txn_markers(_: int) -> Message:
     topic = WritableTxnMarkerTopic(name="old", partition_indexes=[0, 1])
     return WriteTxnMarkersRequest(markers=[WritableTxnMarker(topics=[topic])])
@@ -139,8 +141,6 @@ REQUESTS: dict[int, Callable[[int], Message]] = {
     8: lambda version: commit_request("g", {(bytes(16) if version >= 10 else "old", 0): 1}),
     9: lambda version: fetch_request(fetch_group("g", []), version),
     16: lambda _: ListGroupsRequest(),
-    10: lambda _: FindCoordinatorRequest(key="g", coordinator_keys=["g"]),
-    10: lambda v: FindCoordinatorRequest(key="g" if v < 4 else ""),
     11: lambda _: JoinGroupRequest(group_id="g", session_timeout_ms=6000),
     12: lambda _: HeartbeatRequest(group_id="g"),
     13: lambda v: LeaveGroupRequest(group_id="g", members=[MemberIdentity()] if v >= 3 else []),
