@@ -16,7 +16,11 @@ from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsTopic,
 )
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
-from barnabas.testing.dialogue import Dialogue
+from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
+from barnabas.testing.dialogue import Dialogue, Exchange
+from barnabas.testing.offset_requests import commit_request, fetch_group
 from barnabas.testing.requests import create_topic
 
 VERSIONS = (0, 1)
@@ -196,3 +200,68 @@ def test_everything_about_a_group(ready: Dialogue, version: int) -> None:
     assert missing.error_code == ErrorCode.GROUP_ID_NOT_FOUND
     assert missing.error_message == "Group none not found."
     assert nameless.error_code == ErrorCode.INVALID_GROUP_ID
+
+
+def committed(talk: Dialogue) -> int:
+    request = OffsetFetchRequest(groups=[fetch_group("g", [("t", 0)])])
+    (group,) = talk.ask(request, 9).groups
+    return int(group.topics[0].partitions[0].committed_offset)
+
+
+def commit(talk: Dialogue, offset: int, **who: Any) -> int:
+    (topic,) = talk.ask(commit_request("g", {("t", 0): offset}, **who), 9).topics
+    return int(topic.partitions[0].error_code)
+
+
+def classic_join(talk: Dialogue, member_id: str = "") -> Exchange:
+    request = JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        member_id=member_id,
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
+    )
+    return talk.send(request, 9)
+
+
+def test_a_group_that_only_stored_offsets_becomes_one_with_members(ready: Dialogue) -> None:
+    create_topic(ready, "t")
+    assert commit(ready, 7) == 0
+    assert join(ready, "m").error_code == 0
+    assert committed(ready) == 7
+    assert commit(ready, 8, member="m", epoch=1) == 0
+    assert commit(ready, 9, member="m", epoch=2) == ErrorCode.STALE_MEMBER_EPOCH
+    assert commit(ready, 9, member="other", epoch=1) == ErrorCode.UNKNOWN_MEMBER_ID
+    ready.restart()
+    assert committed(ready) == 8
+    assert describe(ready, "g")[0].group_state == "Stable"
+
+
+def test_groups_move_to_this_protocol_and_back_while_nobody_is_in_them(ready: Dialogue) -> None:
+    create_topic(ready, "t")
+    member_id = classic_join(ready).answer.member_id
+    joined = classic_join(ready, member_id)
+    assert join(ready, "m").error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    ready.pass_time(1000)
+    assert joined.answer.error_code == 0
+    assert join(ready, "m").error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    leaving = LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id=member_id)])
+    assert ready.ask(leaving).members[0].error_code == 0
+    assert commit(ready, 5) == 0
+
+    assert given(join(ready, "m")) == [0]
+    assert describe(ready, "g")[0].group_state == "Stable"
+    refused = classic_join(ready, member_id)
+    assert refused.answer.error_code != 0, "there is a member of the other kind"
+    beat(ready, "m", -1)
+    ready.restart()
+
+    member_id = classic_join(ready).answer.member_id
+    joined = classic_join(ready, member_id)
+    ready.pass_time(1000)
+    assert joined.answer.error_code == 0
+    assert describe(ready, "g")[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    ready.restart()
+    assert describe(ready, "g")[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert committed(ready) == 5

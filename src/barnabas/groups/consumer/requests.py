@@ -14,16 +14,18 @@ from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHea
 OWN_MEMBER_ID_FROM = 1
 """From this version on clients make up their member ids themselves (KIP-1082)."""
 UNSET_MS = -1
+TEXT_BYTES_MAX = 32_767
+"""What the key of a record has room for."""
 
 
 def check(request: ConsumerGroupHeartbeatRequest, version: int) -> None:
     """Raise `ApiError` where a request cannot be meant."""
     epoch = request.member_epoch
     if version >= OWN_MEMBER_ID_FROM or epoch > JOINING or epoch == LEFT:
-        _not_blank(request.member_id, "MemberId")
-    _not_blank(request.group_id, "GroupId")
-    _not_blank(request.instance_id, "InstanceId")
-    _not_blank(request.rack_id, "RackId")
+        _check_text(request.member_id, "MemberId")
+    _check_text(request.group_id, "GroupId")
+    _check_text(request.instance_id, "InstanceId")
+    _check_text(request.rack_id, "RackId")
     if epoch == JOINING:
         _check_join(request)
     elif epoch == LEFT_FOR_A_WHILE and request.instance_id is None:
@@ -95,9 +97,13 @@ def _check_assignor(name: str | None) -> None:
         raise ApiError(ErrorCode.UNSUPPORTED_ASSIGNOR, message + ", ".join(ASSIGNORS) + ".")
 
 
-def _not_blank(value: str | None, what: str) -> None:
-    if value is not None and not value.strip():
+def _check_text(value: str | None, what: str) -> None:
+    if value is None:
+        return
+    if not value.strip():
         raise _invalid(f"{what} can't be empty.")
+    if len(value.encode()) > TEXT_BYTES_MAX:
+        raise _invalid(f"{what} is too long to be stored.")
 
 
 def _invalid(message: str) -> ApiError:

@@ -28,6 +28,8 @@ def joining(**fields: object) -> ConsumerGroupHeartbeatRequest:
     ("fields", "version"),
     [
         ({"group_id": ""}, 1),
+        ({"group_id": "g" * 32_768}, 1),
+        ({"member_id": "ü" * 20_000}, 1),
         ({"group_id": "  "}, 1),
         ({"member_id": ""}, 1),
         ({"member_id": "", "member_epoch": 1}, 0),

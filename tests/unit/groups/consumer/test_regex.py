@@ -69,6 +69,8 @@ def test_whole_names_match(pattern: str, yes: list[str], no: list[str]) -> None:
         "\\x{110000}", "(?=a)", "(?!a)", "(?<=a)", "(?<!a)", "(?P=a)", "(?P<", "(?P<a-b>c)",
         "(?#a)", "(?z)", "(?", "(" * 101 + ")" * 101, "(((a{100}){100}){100})",
         "((((){1000}){1000}){1000})",
+        "a" * 10_001,
+        "a{" + "9" * 5000 + "}",
     ],
 )  # fmt: skip
 def test_what_is_no_expression_is_refused(pattern: str) -> None:

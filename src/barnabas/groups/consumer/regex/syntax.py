@@ -11,6 +11,7 @@ from enum import Enum
 from barnabas.groups.consumer.regex import characters
 from barnabas.groups.consumer.regex.characters import Chars
 
+LENGTH_MAX = 10_000
 DEPTH_MAX = 100
 REPEATS_MAX = 1000
 ESCAPES = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
@@ -76,6 +77,8 @@ SIGNS: dict[str, Node] = {".": One(characters.ALL), "^": At(Where.BEGIN), "$": A
 
 def parse(text: str) -> Node:
     """Return the tree of an expression; raise `PatternError` where it is not one."""
+    if len(text) > LENGTH_MAX:
+        raise PatternError("the expression is too long")
     reader = _Reader(text)
     node = reader.choice()
     if reader.rest:
@@ -144,20 +147,18 @@ class _Reader:
         """Read how often; braces that do not say so stand for themselves."""
         if self._ahead() in COUNTS:
             return COUNTS[self._next()]
+        if self._ahead() != "{":
+            return None
         body, closed, _ = self.rest[1:].partition("}")
         low, comma, high = body.partition(",")
-        if (
-            self._ahead() != "{"
-            or not closed
-            or not _is_number(low)
-            or (high and not _is_number(high))
-        ):
+        if not closed or not _is_number(low) or (high and not _is_number(high)):
             return None
         self._place += len(body) + 2
-        bounds = (int(low), int(high) if high else (None if comma else int(low)))
-        if max(number or 0 for number in bounds) > REPEATS_MAX or (high and int(low) > int(high)):
+        least = _repeats(low)
+        most = _repeats(high) if high else (None if comma else least)
+        if max(least, most or 0) > REPEATS_MAX or (most is not None and least > most):
             raise PatternError(f"invalid repeat count: {{{body}}}")
-        return bounds
+        return least, most
 
     def _group(self) -> Node | None:
         if self._take("?") and not self._named() and not self._take(":"):
@@ -319,6 +320,11 @@ class _Reader:
         taken = self._text.startswith(wanted, self._place)
         self._place += len(wanted) if taken else 0
         return taken
+
+
+def _repeats(text: str) -> int:
+    """Return a number, or one that is too large for it; Python reads only so many digits."""
+    return int(text) if len(text) <= 4 else REPEATS_MAX + 1
 
 
 def _is_number(text: str) -> bool:
