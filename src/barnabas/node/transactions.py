@@ -105,7 +105,7 @@ class Transactions:
         return self.ask(transactional_id, operation).map(admitted)
 
     def end(self, shard: Shard[TransactionMachine], ending: Transaction) -> None:
-        """Write the markers of a transaction that is decided, and whatever waits for that."""
+        """Write the markers of a decided transaction; then answer whoever waits for that."""
         Ending(self._node, shard, ending, lambda: self._ended(ending.transactional_id)).begin()
 
     def _ask(self, question: Question[Any]) -> None:

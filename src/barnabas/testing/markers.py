@@ -56,3 +56,7 @@ class Markers:
         chosen, self._held = self._held, []
         for _, _, pending in chosen:
             pending.fail(ApiError(code))
+
+    def forget(self) -> None:
+        """Lose those that wait, as a crash does."""
+        self._held.clear()
