@@ -43,7 +43,7 @@ class TopicPartitions(Message):
     FIELDS = (
         "topic_id uuid 0+",
         "partitions []int32 0+",
-        "assignment_epochs []int32 0+ nullable=0+ default=null tag=0 tagged=0+",
+        "assignment_epochs []int32 0+ nullable=0+ tag=0 tagged=0+",
     )
 
     def __init__(
@@ -51,11 +51,11 @@ class TopicPartitions(Message):
         *,
         topic_id: bytes = bytes(16),
         partitions: list[int] = FRESH,
-        assignment_epochs: list[int] | None = None,
+        assignment_epochs: list[int] | None = FRESH,
     ) -> None:
         self.topic_id = topic_id
         self.partitions: list[int] = [] if partitions is FRESH else partitions
-        self.assignment_epochs = assignment_epochs
+        self.assignment_epochs: list[int] | None = [] if assignment_epochs is FRESH else assignment_epochs
 
 
 class ConsumerGroupCurrentMemberAssignmentValue(Message):

@@ -103,7 +103,7 @@ class ConsumerGroupMemberMetadataValue(Message):
         "subscribed_topic_regex string 0+ nullable=0+",
         "rebalance_timeout_ms int32 0+ default=-1",
         "server_assignor string 0+ nullable=0+",
-        "classic_member_metadata ClassicMemberMetadata 0+ nullable=0+ default=null tag=0 tagged=0+",
+        "classic_member_metadata ClassicMemberMetadata 0+ nullable=0+ tag=0 tagged=0+",
     )
 
     def __init__(
@@ -117,7 +117,7 @@ class ConsumerGroupMemberMetadataValue(Message):
         subscribed_topic_regex: str | None = "",
         rebalance_timeout_ms: int = -1,
         server_assignor: str | None = "",
-        classic_member_metadata: ClassicMemberMetadata | None = None,
+        classic_member_metadata: ClassicMemberMetadata | None = FRESH,
     ) -> None:
         self.instance_id = instance_id
         self.rack_id = rack_id
@@ -127,4 +127,4 @@ class ConsumerGroupMemberMetadataValue(Message):
         self.subscribed_topic_regex = subscribed_topic_regex
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.server_assignor = server_assignor
-        self.classic_member_metadata = classic_member_metadata
+        self.classic_member_metadata: ClassicMemberMetadata | None = ClassicMemberMetadata() if classic_member_metadata is FRESH else classic_member_metadata
