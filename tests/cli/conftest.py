@@ -1,7 +1,9 @@
 """A broker to try clients against: ours, or the one BARNABAS_TEST_BOOTSTRAP names."""
 
 import os
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from uuid import uuid4
 
@@ -11,6 +13,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 REQUEST_TIMEOUT_S = 30.0
 GROUP_ANSWER_S = 3.0
+
+Run = Callable[..., subprocess.CompletedProcess[bytes]]
 
 
 @pytest.fixture(scope="session")
@@ -57,3 +61,24 @@ def group_support(admin: AdminClient) -> None:
 def group(group_support: None) -> str:
     """The name of a new group."""
     return f"g-{uuid4().hex}"
+
+
+@pytest.fixture
+def run(bootstrap: str) -> Run:
+    """Runs a command as a user types it, and checks how it ends."""
+
+    def command(
+        *words: str, stdin: bytes = b"", code: int = 0
+    ) -> subprocess.CompletedProcess[bytes]:
+        done = subprocess.run(
+            [sys.executable, "-m", "barnabas.cli", *words, "--bootstrap", bootstrap],
+            input=stdin,
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.returncode == code, done.stderr.decode()
+        assert b"Traceback" not in done.stderr
+        return done
+
+    return command
