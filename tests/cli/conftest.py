@@ -3,16 +3,49 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from uuid import uuid4
 
 import pytest
-from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from barnabas.cli.connection import split_address
+from barnabas.cli.failure import CommandError
+from barnabas.cli.wire import Link
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
+from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
+from barnabas.protocol.messages.describe_producers import DescribeProducersRequest
+from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from barnabas.protocol.messages.end_txn import EndTxnRequest
+from barnabas.protocol.messages.join_group import JoinGroupRequest
+from barnabas.protocol.messages.list_groups import ListGroupsRequest
+from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
+from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
+from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest
+from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
+from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
+
 REQUEST_TIMEOUT_S = 30.0
-GROUP_ANSWER_S = 3.0
+GROUP_REQUESTS = (
+    JoinGroupRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    OffsetDeleteRequest,
+    ListGroupsRequest,
+    DescribeGroupsRequest,
+    DeleteGroupsRequest,
+)
+TRANSACTION_REQUESTS = (
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    WriteTxnMarkersRequest,
+    DescribeProducersRequest,
+    DescribeTransactionsRequest,
+    ListTransactionsRequest,
+)
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 
@@ -47,14 +80,26 @@ def topic(admin: AdminClient) -> str:
 
 
 @pytest.fixture(scope="session")
-def group_support(admin: AdminClient) -> None:
+def group_support(bootstrap: str) -> None:
     """Skip where the broker has no group coordinator."""
-    group = f"g-{uuid4().hex}"
-    asked = admin.describe_consumer_groups([group], request_timeout=GROUP_ANSWER_S)
+    require_apis(bootstrap, "consumer groups", GROUP_REQUESTS)
+
+
+@pytest.fixture(scope="session")
+def txn_support(bootstrap: str) -> None:
+    """Skip where the broker has no transaction coordinator."""
+    require_apis(bootstrap, "transactions", TRANSACTION_REQUESTS)
+
+
+def require_apis(bootstrap: str, what: str, requests: Sequence[type[Message]]) -> None:
+    link = Link(*split_address(bootstrap.split(",", maxsplit=1)[0]))
     try:
-        asked[group].result()
-    except KafkaException as error:
-        pytest.skip(f"the broker serves no consumer groups: {error.args[0].str()}")
+        for request in requests:
+            link.version(request)
+    except CommandError as error:
+        pytest.skip(f"the broker serves no {what}: {error}")
+    finally:
+        link.close()
 
 
 @pytest.fixture

@@ -129,9 +129,7 @@ def test_a_record_that_is_gone_has_no_age(
     assert there["lag_seconds"] >= HOUR_S
 
 
-def test_describe_shows_who_reads_what(
-    run: Run, filled: str, group: str, bootstrap: str
-) -> None:
+def test_describe_shows_who_reads_what(run: Run, filled: str, group: str, bootstrap: str) -> None:
     place(run, group, f"{filled}:0", 3)
     with member(bootstrap, group, filled):
         (found,) = read_json(run("group", "describe", group, "--json"))
@@ -234,9 +232,7 @@ def test_members_are_in_the_way(run: Run, filled: str, group: str, bootstrap: st
         assert b"committed nothing" in run(*place_less, code=1).stderr
 
 
-def test_commits_of_a_topic_in_use_stay(
-    run: Run, filled: str, group: str, bootstrap: str
-) -> None:
+def test_commits_of_a_topic_in_use_stay(run: Run, filled: str, group: str, bootstrap: str) -> None:
     place(run, group, filled, 2)
     with member(bootstrap, group, filled):
         done = run("group", "delete", group, "--topic", filled, "--yes", code=1)
@@ -275,9 +271,7 @@ def test_delete_asks_and_then_deletes(run: Run, filled: str, group: str) -> None
     assert b"There is no group" in run("group", "describe", group, code=1).stderr
 
 
-def test_commits_of_one_topic_can_go(
-    run: Run, filled: str, group: str, admin: AdminClient
-) -> None:
+def test_commits_of_one_topic_can_go(run: Run, filled: str, group: str, admin: AdminClient) -> None:
     other = f"t-{uuid4().hex}"
     run("topic", "create", other, "--partitions", "1")
     place(run, group, filled, 4)

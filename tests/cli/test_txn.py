@@ -9,17 +9,9 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import KafkaException, Producer
 
-from barnabas.cli.connection import split_address
-from barnabas.cli.failure import CommandError
 from barnabas.cli.scopes import Place
 from barnabas.cli.transactions import OpenTransaction, Transactions
-from barnabas.cli.wire import Link, Wire
-from barnabas.protocol.message import Message
-from barnabas.protocol.messages.describe_producers import DescribeProducersRequest
-from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
-from barnabas.protocol.messages.end_txn import EndTxnRequest
-from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
-from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
+from barnabas.cli.wire import Wire
 
 pytestmark = pytest.mark.compat
 
@@ -27,26 +19,6 @@ Run = Callable[..., subprocess.CompletedProcess[bytes]]
 
 PATIENCE_S = 60.0
 TIMEOUT_MS = 300_000
-NEEDED: tuple[type[Message], ...] = (
-    EndTxnRequest,
-    WriteTxnMarkersRequest,
-    DescribeProducersRequest,
-    DescribeTransactionsRequest,
-    ListTransactionsRequest,
-)
-
-
-@pytest.fixture(scope="session")
-def txn_support(bootstrap: str) -> None:
-    """Skip where the broker has no transaction coordinator."""
-    link = Link(*split_address(bootstrap))
-    try:
-        for request in NEEDED:
-            link.version(request)
-    except CommandError as error:
-        pytest.skip(f"the broker serves no transactions: {error}")
-    finally:
-        link.close()
 
 
 @pytest.fixture
@@ -105,9 +77,7 @@ def test_list_knows_states(run: Run, name: str, opened: str) -> None:
     run("txn", "list", "--state", "nope", code=2)
 
 
-def test_describe_shows_what_is_open(
-    run: Run, name: str, opened: str, producer: Producer
-) -> None:
+def test_describe_shows_what_is_open(run: Run, name: str, opened: str, producer: Producer) -> None:
     found = read_json(run("txn", "describe", name, "--json"))
     assert found["state"] == "Ongoing"
     assert found["timeout_ms"] == TIMEOUT_MS
@@ -141,9 +111,7 @@ def test_abort_by_id_fences_the_producer(
     assert b"no open transaction" in run("txn", "abort", name, code=1).stderr
 
 
-def test_abort_on_a_partition_lets_readers_go_on(
-    run: Run, opened: str, bootstrap: str
-) -> None:
+def test_abort_on_a_partition_lets_readers_go_on(run: Run, opened: str, bootstrap: str) -> None:
     run("produce", opened, "-p", "0", stdin=b"after\n")
     assert committed_records(run, opened) == []
     (found,) = open_on(bootstrap, (opened, 0))

@@ -25,7 +25,7 @@ def test_every_form_is_read(text: str, seconds: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "P", "PT", "5", "h", "1m1h", "1.5h", "-1h", "an hour"])
 def test_anything_else_is_refused_with_what_to_write(text: str) -> None:
-    with pytest.raises(CommandError, match="--by-duration .* write 90s"):
+    with pytest.raises(CommandError, match=r"--by-duration .* write 90s"):
         parse_duration_ms(text, "--by-duration")
 
 

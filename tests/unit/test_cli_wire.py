@@ -34,7 +34,9 @@ Answer = Callable[[RequestHeader, bytes], bytes | None]
 
 def answer(header: RequestHeader, message: Message, version: int | None = None) -> bytes:
     head = response_header(header.api_key, header.api_version, header.correlation_id)
-    return head + encoder(type(message), header.api_version if version is None else version)(message)
+    return head + encoder(type(message), header.api_version if version is None else version)(
+        message
+    )
 
 
 def serves(**ranges: tuple[int, int]) -> ApiVersionsResponse:
@@ -135,12 +137,11 @@ def test_a_coordinator_may_need_time(high: int, monkeypatch: pytest.MonkeyPatch)
             return answer(header, serves(coordinators=(0, high)))
         asked = decode_exact(FindCoordinatorRequest, high, frame, header.body)
         keys.extend([asked.key, *asked.coordinator_keys])
-        place = {"node_id": 3, "host": "there", "port": 9, "error_code": codes.pop(0)}
-        found = (
-            FindCoordinatorResponse(coordinators=[Coordinator(key="billing", **place)])
-            if high > 3
-            else FindCoordinatorResponse(**place)
-        )
+        code = codes.pop(0)
+        if high > 3:
+            place = Coordinator(node_id=3, host="there", port=9, error_code=code)
+            return answer(header, FindCoordinatorResponse(coordinators=[place]))
+        found = FindCoordinatorResponse(node_id=3, host="there", port=9, error_code=code)
         return answer(header, found)
 
     with broker(reply) as (host, port), Wire(f"{host}:{port}", None) as wire:
@@ -150,7 +151,7 @@ def test_a_coordinator_may_need_time(high: int, monkeypatch: pytest.MonkeyPatch)
 
 def test_nobody_there_is_one_sentence() -> None:
     with Wire("127.0.0.1:1,127.0.0.1:2", None) as wire:
-        with pytest.raises(CommandError, match="No broker answered at 127.0.0.1:1,127.0.0.1:2"):
+        with pytest.raises(CommandError, match=r"No broker answered at 127.0.0.1:1,127.0.0.1:2"):
             wire.nodes()
-        with pytest.raises(CommandError, match="Broker 7 says it is at 127.0.0.1:1"):
+        with pytest.raises(CommandError, match=r"Broker 7 says it is at 127.0.0.1:1"):
             wire.ask(Node(7, "127.0.0.1", 1), ListTransactionsRequest(), ListTransactionsResponse)

@@ -24,6 +24,7 @@ from barnabas.cli.scopes import expand, parse_scope
 
 if TYPE_CHECKING:
     from rich.console import Group as Stack
+    from rich.console import RenderableType
 
     from barnabas.cli.groups import Groups
     from barnabas.cli.lag import Report
@@ -188,7 +189,7 @@ def _picture(reports: "list[Report]") -> "Stack":
     return Stack(*(part for report in reports for part in _parts(report)))
 
 
-def _parts(report: "Report") -> list[object]:
+def _parts(report: "Report") -> "list[RenderableType]":
     from rich.text import Text
 
     group = report.group
@@ -212,7 +213,7 @@ def _parts(report: "Report") -> list[object]:
         )
         for each in report.partitions
     ]
-    parts: list[object] = [Text("  ".join(word for word in head if word), style="bold")]
+    parts: list[RenderableType] = [Text("  ".join(word for word in head if word), style="bold")]
     if members:
         parts.append(table(("MEMBER", "CLIENT", "INSTANCE", "HOST", "PARTITIONS"), members))
     titles = ("TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "TIME LAG", "MEMBER")

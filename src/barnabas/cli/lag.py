@@ -166,7 +166,7 @@ class RecordClock:
         self._consumer.assign([TopicPartition(*place, at) for place, at in offsets.items()])
         deadline_s = time.monotonic() + READ_PATIENCE_S
         while waiting and time.monotonic() < deadline_s:
-            done = set()
+            done: set[Place] = set()
             for message in fetch(self._consumer):
                 place = (message.topic(), message.partition())
                 if place in waiting - done and _is_answer(message):

@@ -2,8 +2,9 @@
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -115,30 +116,26 @@ def _target(**options: object) -> "Target":
     ((name, value),) = given.items()
     from barnabas.cli import targets
 
-    match name, value:
-        case "to_earliest", _:
-            return targets.ToEarliest()
-        case "to_latest", _:
-            return targets.ToLatest()
-        case "to_current", _:
-            return targets.ToCurrent()
-        case "to_offset", int(offset):
-            return targets.ToOffset(offset)
-        case "shift_by", int(count):
-            return targets.ShiftBy(count)
-        case "from_file", Path() as path:
-            return targets.ToGiven(targets.read_csv(path.read_text(), f"--from-file {path}"))
-        case "by_duration", str(text):
-            return targets.ToTime(_now_ms() - parse_duration_ms(text, "--by-duration"))
-        case _:
-            return targets.ToTime(_moment_ms(str(value)))
+    makers: dict[str, Callable[[Any], Target]] = {
+        "to_earliest": lambda _: targets.ToEarliest(),
+        "to_latest": lambda _: targets.ToLatest(),
+        "to_current": lambda _: targets.ToCurrent(),
+        "to_offset": targets.ToOffset,
+        "shift_by": targets.ShiftBy,
+        "to_datetime": lambda text: targets.ToTime(_moment_ms(text)),
+        "by_duration": lambda text: targets.ToTime(_before_ms(text)),
+        "from_file": lambda path: targets.ToGiven(targets.read_csv(path.read_text(), path)),
+    }
+    return makers[name](value)
 
 
 def _check_scope(scopes: list[str] | None, *, all_topics: bool, from_file: bool) -> None:
     if from_file and (scopes or all_topics):
         raise CommandError("The file says which partitions; leave out --topic and --all-topics")
     if not from_file and bool(scopes) == all_topics:
-        raise CommandError("Say which partitions: --topic orders, --topic orders:0,1 or --all-topics")
+        raise CommandError(
+            "Say which partitions: --topic orders, --topic orders:0,1 or --all-topics"
+        )
 
 
 def _check_members(group: "Group", *, execute: bool) -> None:
@@ -189,9 +186,7 @@ def _moves(
     ]
 
 
-def _show(
-    group: str, moves: "list[Move]", *, execute: bool, export: bool, as_json: bool
-) -> None:
+def _show(group: str, moves: "list[Move]", *, execute: bool, export: bool, as_json: bool) -> None:
     from barnabas.cli.targets import write_csv
 
     if as_json:
@@ -223,5 +218,5 @@ def _moment_ms(text: str) -> int:
         ) from error
 
 
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+def _before_ms(text: str) -> int:
+    return time.time_ns() // 1_000_000 - parse_duration_ms(text, "--by-duration")

@@ -106,29 +106,35 @@ def move(
 def _wanted(
     target: Target, place: Place, before: int | None, ends: Ends, at_time: int | None
 ) -> int:
+    found: int | None = None
     match target:
         case ToEarliest():
             return ends.earliest
-        case ToLatest():
-            return ends.end
         case ToOffset(offset):
             return offset
         case ToGiven(offsets):
             return offsets[place]
-        case ToTime():
-            return ends.end if at_time is None else at_time
-        case ToCurrent():
-            return ends.end if before is None else before
         case ShiftBy(count):
-            if before is None:
-                raise CommandError(
-                    f"Nothing is committed for {place[0]}:{place[1]} that could be shifted; "
-                    "name other partitions with --topic, or use --to-offset"
-                )
-            return before + count
+            return _shifted(place, before, count)
+        case ToTime():
+            found = at_time
+        case ToCurrent():
+            found = before
+        case ToLatest():
+            pass
+    return ends.end if found is None else found
 
 
-def read_csv(text: str, option: str = "--from-file") -> dict[Place, int]:
+def _shifted(place: Place, before: int | None, count: int) -> int:
+    if before is None:
+        raise CommandError(
+            f"Nothing is committed for {place[0]}:{place[1]} that could be shifted; "
+            "name other partitions with --topic, or use --to-offset"
+        )
+    return before + count
+
+
+def read_csv(text: str, source: object = "--from-file") -> dict[Place, int]:
     """Read lines of topic,partition,offset, as --export writes them."""
     found = {}
     for number, row in enumerate(csv.reader(StringIO(text)), 1):
@@ -139,10 +145,10 @@ def read_csv(text: str, option: str = "--from-file") -> dict[Place, int]:
             found[topic.strip(), int(partition)] = int(offset)
         except ValueError as error:
             raise CommandError(
-                f"{option}, line {number}: {','.join(row)!r} is not topic,partition,offset"
+                f"{source}, line {number}: {','.join(row)!r} is not topic,partition,offset"
             ) from error
     if not found:
-        raise CommandError(f"{option} names no partition; write lines of topic,partition,offset")
+        raise CommandError(f"{source} names no partition; write lines of topic,partition,offset")
     return found
 
 

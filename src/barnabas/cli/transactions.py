@@ -56,7 +56,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
-    """A transactional id, as its coordinator describes it; times only while one is open."""
+    """A transactional id, as its coordinator describes it; no start unless one is open."""
 
     transactional_id: str
     coordinator: int
@@ -139,9 +139,7 @@ class Transactions:
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
 
-    def all(
-        self, states: Iterable[str] = (), producer_ids: Iterable[int] = ()
-    ) -> list[Listing]:
+    def all(self, states: Iterable[str] = (), producer_ids: Iterable[int] = ()) -> list[Listing]:
         """Return every transactional id that a coordinator remembers, or those asked for."""
         request = ListTransactionsRequest(
             state_filters=list(states), producer_id_filters=list(producer_ids)
@@ -260,7 +258,9 @@ class Transactions:
     def _by_leader(self, places: Iterable[Place] | None) -> Mapping[Node, dict[str, list[int]]]:
         """Sort partitions by the broker to ask, and by topic."""
         metadata = self._wire.metadata()
-        nodes = {each.node_id: Node(each.node_id, each.host, each.port) for each in metadata.brokers}
+        nodes = {
+            each.node_id: Node(each.node_id, each.host, each.port) for each in metadata.brokers
+        }
         leaders = {
             (topic.name or "", partition.partition_index): nodes.get(partition.leader_id)
             for topic in metadata.topics
@@ -299,6 +299,9 @@ def _leader(leaders: Mapping[Place, Node | None], place: Place) -> Node | None:
 
 
 def _transaction(node: Node, state: describe_transactions.TransactionState) -> Transaction:
+    # Kafka keeps the time of the last transaction when that has long ended.
+    is_open = state.transaction_state in {ONGOING, *ENDING}
+    places = ((each.topic, number) for each in state.topics for number in each.partitions)
     return Transaction(
         transactional_id=state.transactional_id,
         coordinator=node.id,
@@ -306,8 +309,8 @@ def _transaction(node: Node, state: describe_transactions.TransactionState) -> T
         producer_id=state.producer_id,
         producer_epoch=state.producer_epoch,
         timeout_ms=state.transaction_timeout_ms,
-        started_ms=state.transaction_start_time_ms if state.transaction_start_time_ms > 0 else None,
-        partitions=sorted((each.topic, number) for each in state.topics for number in each.partitions),
+        started_ms=state.transaction_start_time_ms if is_open else None,
+        partitions=sorted(places),
     )
 
 

@@ -63,7 +63,9 @@ def list_transactions(
     if as_json:
         print_json([asdict(each) for each in found])
         return
-    rows = [(each.transactional_id, each.coordinator, each.producer_id, each.state) for each in found]
+    rows = [
+        (each.transactional_id, each.coordinator, each.producer_id, each.state) for each in found
+    ]
     print_table(("TRANSACTIONAL ID", "COORDINATOR", "PRODUCER ID", "STATE"), rows)
 
 
@@ -86,7 +88,9 @@ def describe(
     if as_json:
         print_json(found.as_json())
         return
-    say(f"Transactional id {found.transactional_id}  {found.state}  coordinator {found.coordinator}")
+    say(
+        f"Transactional id {found.transactional_id}  {found.state}  coordinator {found.coordinator}"
+    )
     say(f"  producer id {found.producer_id}  epoch {found.producer_epoch}")
     say(f"  timeout {format_duration(found.timeout_ms)}")
     if found.started_ms is not None:

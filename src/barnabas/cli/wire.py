@@ -78,7 +78,11 @@ class Link:
         self._socket = socket.create_connection((host, port), CONNECT_TIMEOUT_S)
         self._socket.settimeout(ANSWER_TIMEOUT_S)
         self._correlation_id = 0
-        self._served = self._ask_versions()
+        try:
+            self._served = self._ask_versions()
+        except CommandError:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Hang up."""
