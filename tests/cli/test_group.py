@@ -117,6 +117,17 @@ def test_describe_counts_records_and_seconds(run: Run, filled: str, group: str) 
     assert "Behind by 6 records, time lag 1h" in shown
 
 
+def test_many_partitions_of_large_batches_all_have_an_age(run: Run, group: str) -> None:
+    name, count = f"t-{uuid4().hex}", 40
+    run("topic", "create", name, "--partitions", str(count))
+    lines = [json.dumps({"value": "x" * 50_000, "partition": each}) for each in range(count)]
+    run("produce", name, "--format", "json", stdin="\n".join(lines).encode())
+    place(run, group, name, 0)
+    (found,) = read_json(run("group", "describe", group, "--json"))
+    assert [each["lag"] for each in found["partitions"]] == [1] * count
+    assert all(each["lag_seconds"] is not None for each in found["partitions"])
+
+
 def test_a_record_that_is_gone_has_no_age(
     run: Run, filled: str, group: str, admin: AdminClient
 ) -> None:

@@ -38,14 +38,14 @@ def known(state: str, age_ms: int | None, *partitions: int) -> Transaction:
     ("idle_ms", "transaction", "reason"),
     [
         (PATIENCE_MS, None, None),
-        (PATIENCE_MS + 1, None, "no coordinator knows it"),
+        (PATIENCE_MS + 1, None, "no coordinator knows its producer"),
         (1, known("Ongoing", TIMEOUT_MS, 0, 1), None),
         (1, known("Ongoing", TIMEOUT_MS + 1, 0, 1), "Ongoing, and past its timeout"),
         (1, known("PrepareAbort", TIMEOUT_MS + 1, 0), "PrepareAbort, and past its timeout"),
         (TIMEOUT_MS + 1, known("Ongoing", 5, 0), None),
         (TIMEOUT_MS, known("Ongoing", 5, 1), None),
-        (TIMEOUT_MS + 1, known("Ongoing", 5, 1), "its coordinator is done with it"),
-        (TIMEOUT_MS + 1, known("CompleteAbort", None), "its coordinator is done with it"),
+        (TIMEOUT_MS + 1, known("Ongoing", 5, 1), "its coordinator knows nothing of it"),
+        (TIMEOUT_MS + 1, known("CompleteAbort", None), "its coordinator knows nothing of it"),
     ],
 )
 def test_hanging_is_to_be_open_past_all_timeouts(

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from barnabas.cli.scopes import Place
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
-app.command("reset", help=resetting.HELP, epilog=resetting.EPILOG)(resetting.reset)
 
 
 class State(StrEnum):
@@ -124,6 +123,9 @@ def describe(
             print_json([each.as_json() for each in reports])
         else:
             console().print(_picture(reports))
+
+
+app.command("reset", help=resetting.HELP, epilog=resetting.EPILOG)(resetting.reset)
 
 
 @app.command(

@@ -130,7 +130,11 @@ def why_hanging(
     limit_ms = patience_ms if known is None else known.timeout_ms
     if now_ms - found.last_write_ms <= limit_ms:
         return None
-    return "no coordinator knows it" if known is None else "its coordinator is done with it"
+    return (
+        "no coordinator knows its producer"
+        if known is None
+        else "its coordinator knows nothing of it"
+    )
 
 
 class Transactions:

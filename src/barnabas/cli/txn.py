@@ -158,6 +158,9 @@ def hanging(
     if as_json:
         print_json([each.as_json() for each in found])
         return
+    if not found:
+        say("No transaction hangs")
+        return
     rows = [
         (
             f"{each.open.topic}:{each.open.partition}",
@@ -172,8 +175,6 @@ def hanging(
     print_table(("PARTITION", "START", "PRODUCER ID", "TRANSACTIONAL ID", "IDLE", "WHY"), rows)
     for each in found:
         say(f"  barnabas txn abort {each.remedy}")
-    if not found:
-        say("No transaction hangs")
 
 
 def _wire(bootstrap: str, properties: list[str] | None) -> "Wire":
