@@ -7,19 +7,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 pytestmark = pytest.mark.compat
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
+Place = Callable[..., None]
+Committed = Callable[[str, str], dict[int, int]]
 
 PATIENCE_S = 60.0
 HOUR_S = 3600
@@ -31,22 +33,42 @@ def read_json(done: subprocess.CompletedProcess[bytes]) -> Any:
 
 
 @pytest.fixture
-def filled(run: Run, topic: str) -> str:
+def filled(topic: str, bootstrap: str) -> str:
     """A topic whose partitions hold ten records each, one hour old and older by the second."""
+    producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
     now_ms = time.time_ns() // 1_000_000
-    lines = [
-        json.dumps(
-            {
-                "value": str(number),
-                "partition": partition,
-                "timestamp": now_ms - 1000 * (HOUR_S + RECORDS - number),
-            }
-        )
-        for partition in (0, 1)
-        for number in range(RECORDS)
-    ]
-    run("produce", topic, "--format", "json", stdin="\n".join(lines).encode())
+    for number in range(RECORDS):
+        written_ms = now_ms - 1000 * (HOUR_S + RECORDS - number)
+        for partition in (0, 1):
+            producer.produce(topic, str(number), partition=partition, timestamp=written_ms)
+    assert producer.flush(PATIENCE_S) == 0
     return topic
+
+
+@pytest.fixture
+def place(admin: AdminClient) -> Place:
+    """Puts a group to an offset of some partitions."""
+
+    def put(group: str, topic: str, offset: int, partitions: Sequence[int] = (0, 1)) -> None:
+        wanted = [TopicPartition(topic, each, offset) for each in partitions]
+        request = [ConsumerGroupTopicPartitions(group, wanted)]
+        asked = admin.alter_consumer_group_offsets(request, request_timeout=PATIENCE_S)
+        assert all(each.error is None for each in asked[group].result().topic_partitions)
+
+    return put
+
+
+@pytest.fixture
+def committed(admin: AdminClient) -> Committed:
+    """Tells where a group is in a topic."""
+
+    def ask(group: str, topic: str) -> dict[int, int]:
+        request = [ConsumerGroupTopicPartitions(group)]
+        asked = admin.list_consumer_group_offsets(request, request_timeout=PATIENCE_S)
+        found = asked[group].result().topic_partitions
+        return {each.partition: each.offset for each in found if each.topic == topic}
+
+    return ask
 
 
 @contextmanager
@@ -72,22 +94,11 @@ def member(bootstrap: str, group: str, topic: str) -> Iterator[Consumer]:
         consumer.close()
 
 
-def committed(run: Run, group: str, topic: str) -> dict[int, int | None]:
-    (found,) = read_json(run("group", "describe", group, "--json"))
-    return {
-        each["partition"]: each["committed"]
-        for each in found["partitions"]
-        if each["topic"] == topic
-    }
-
-
-def place(run: Run, group: str, topic: str, offset: int) -> None:
-    run("group", "reset", group, "--topic", topic, "--to-offset", str(offset), "--execute")
-
-
-def test_list_knows_states_and_types(run: Run, filled: str, group: str, bootstrap: str) -> None:
+def test_list_knows_states_and_types(
+    run: Run, filled: str, group: str, bootstrap: str, place: Place
+) -> None:
     other = f"{group}-empty"
-    place(run, other, filled, 0)
+    place(other, filled, 0)
     with member(bootstrap, group, filled):
 
         def names(*words: str) -> set[str]:
@@ -117,21 +128,23 @@ def test_describe_counts_records_and_seconds(run: Run, filled: str, group: str) 
     assert "Behind by 6 records, time lag 1h" in shown
 
 
-def test_many_partitions_of_large_batches_all_have_an_age(run: Run, group: str) -> None:
+def test_many_partitions_of_large_batches_all_have_an_age(
+    run: Run, group: str, place: Place
+) -> None:
     name, count = f"t-{uuid4().hex}", 40
     run("topic", "create", name, "--partitions", str(count))
     lines = [json.dumps({"value": "x" * 50_000, "partition": each}) for each in range(count)]
     run("produce", name, "--format", "json", stdin="\n".join(lines).encode())
-    place(run, group, name, 0)
+    place(group, name, 0, range(count))
     (found,) = read_json(run("group", "describe", group, "--json"))
     assert [each["lag"] for each in found["partitions"]] == [1] * count
     assert all(each["lag_seconds"] is not None for each in found["partitions"])
 
 
 def test_a_record_that_is_gone_has_no_age(
-    run: Run, filled: str, group: str, admin: AdminClient
+    run: Run, filled: str, group: str, admin: AdminClient, place: Place
 ) -> None:
-    place(run, group, filled, 2)
+    place(group, filled, 2)
     (cut,) = admin.delete_records([TopicPartition(filled, 0, 5)]).values()
     cut.result(PATIENCE_S)
     (found,) = read_json(run("group", "describe", group, "--json"))
@@ -140,8 +153,10 @@ def test_a_record_that_is_gone_has_no_age(
     assert there["lag_seconds"] >= HOUR_S
 
 
-def test_describe_shows_who_reads_what(run: Run, filled: str, group: str, bootstrap: str) -> None:
-    place(run, group, f"{filled}:0", 3)
+def test_describe_shows_who_reads_what(
+    run: Run, filled: str, group: str, bootstrap: str, place: Place
+) -> None:
+    place(group, filled, 3, [0])
     with member(bootstrap, group, filled):
         (found,) = read_json(run("group", "describe", group, "--json"))
         shown = run("group", "describe", group).stdout.decode()
@@ -176,18 +191,26 @@ def test_an_unknown_group_is_one_sentence(run: Run, group: str) -> None:
         (["--by-duration", "2h"], 0),
     ],
 )
-def test_reset_moves_to(run: Run, filled: str, group: str, words: list[str], after: int) -> None:
-    place(run, group, filled, 4)
+def test_reset_moves_to(
+    run: Run,
+    filled: str,
+    group: str,
+    words: list[str],
+    after: int,
+    place: Place,
+    committed: Committed,
+) -> None:
+    place(group, filled, 4)
     reset = ("group", "reset", group, "--all-topics", *words, "--json")
     dry = read_json(run(*reset))
     assert dry["executed"] is False
-    assert committed(run, group, filled) == {0: 4, 1: 4}
+    assert committed(group, filled) == {0: 4, 1: 4}
     done = read_json(run(*reset, "--execute"))
     assert done["executed"] is True
     assert done["partitions"] == dry["partitions"]
     assert [each["before"] for each in done["partitions"]] == [4, 4]
     assert [each["change"] for each in done["partitions"]] == [after - 4] * 2
-    assert committed(run, group, filled) == {0: after, 1: after}
+    assert committed(group, filled) == {0: after, 1: after}
 
 
 def test_a_time_within_the_log_is_found(run: Run, filled: str, group: str) -> None:
@@ -197,16 +220,18 @@ def test_a_time_within_the_log_is_found(run: Run, filled: str, group: str) -> No
     assert 0 < found["after"] <= RECORDS
 
 
-def test_only_the_partitions_named_move(run: Run, filled: str, group: str) -> None:
-    place(run, group, filled, 4)
+def test_only_the_partitions_named_move(
+    run: Run, filled: str, group: str, place: Place, committed: Committed
+) -> None:
+    place(group, filled, 4)
     run("group", "reset", group, "--topic", f"{filled}:1", "--to-latest", "--execute")
-    assert committed(run, group, filled) == {0: 4, 1: RECORDS}
-    place(run, group, f"{filled}:0-1", 5)
-    assert committed(run, group, filled) == {0: 5, 1: 5}
+    assert committed(group, filled) == {0: 4, 1: RECORDS}
+    run("group", "reset", group, "--topic", f"{filled}:0-1", "--to-offset", "5", "--execute")
+    assert committed(group, filled) == {0: 5, 1: 5}
 
 
-def test_a_dry_run_shows_what_would_change(run: Run, filled: str, group: str) -> None:
-    place(run, group, f"{filled}:0", 4)
+def test_a_dry_run_shows_what_would_change(run: Run, filled: str, group: str, place: Place) -> None:
+    place(group, filled, 4, [0])
     done = run("group", "reset", group, "--topic", f"{filled}:0", "--shift-by", "100")
     assert b"10 " in done.stdout
     assert b"104 is past the log, which ends at 10" in done.stdout
@@ -218,17 +243,17 @@ def test_a_dry_run_shows_what_would_change(run: Run, filled: str, group: str) ->
 
 
 def test_what_was_exported_can_be_brought_back(
-    run: Run, filled: str, group: str, tmp_path: Path
+    run: Run, filled: str, group: str, tmp_path: Path, place: Place, committed: Committed
 ) -> None:
-    place(run, group, f"{filled}:0", 3)
-    place(run, group, f"{filled}:1", 8)
+    place(group, filled, 3, [0])
+    place(group, filled, 8, [1])
     exported = run("group", "reset", group, "--all-topics", "--to-current", "--export").stdout
     assert exported.decode() == f"{filled},0,3\n{filled},1,8\n"
     file = tmp_path / "offsets.csv"
     file.write_bytes(exported)
-    place(run, group, filled, 0)
+    place(group, filled, 0)
     run("group", "reset", group, "--from-file", str(file), "--execute")
-    assert committed(run, group, filled) == {0: 3, 1: 8}
+    assert committed(group, filled) == {0: 3, 1: 8}
 
 
 def test_members_are_in_the_way(run: Run, filled: str, group: str, bootstrap: str) -> None:
@@ -243,12 +268,14 @@ def test_members_are_in_the_way(run: Run, filled: str, group: str, bootstrap: st
         assert b"committed nothing" in run(*place_less, code=1).stderr
 
 
-def test_commits_of_a_topic_in_use_stay(run: Run, filled: str, group: str, bootstrap: str) -> None:
-    place(run, group, filled, 2)
+def test_commits_of_a_topic_in_use_stay(
+    run: Run, filled: str, group: str, bootstrap: str, place: Place, committed: Committed
+) -> None:
+    place(group, filled, 2)
     with member(bootstrap, group, filled):
         done = run("group", "delete", group, "--topic", filled, "--yes", code=1)
     assert b"its members read that topic" in done.stderr
-    assert committed(run, group, filled) == {0: 2, 1: 2}
+    assert committed(group, filled) == {0: 2, 1: 2}
 
 
 @pytest.mark.parametrize(
@@ -274,37 +301,41 @@ def test_what_cannot_be_is_said(
     assert sentence.format(topic) in done.stderr.decode()
 
 
-def test_delete_asks_and_then_deletes(run: Run, filled: str, group: str) -> None:
-    place(run, group, filled, 4)
+def test_delete_asks_and_then_deletes(
+    run: Run, filled: str, group: str, place: Place, committed: Committed
+) -> None:
+    place(group, filled, 4)
     run("group", "delete", group, stdin=b"n\n")
-    assert committed(run, group, filled) == {0: 4, 1: 4}
+    assert committed(group, filled) == {0: 4, 1: 4}
     run("group", "delete", group, stdin=b"y\n")
     assert b"There is no group" in run("group", "describe", group, code=1).stderr
 
 
-def test_commits_of_one_topic_can_go(run: Run, filled: str, group: str, admin: AdminClient) -> None:
+def test_commits_of_one_topic_can_go(
+    run: Run, filled: str, group: str, admin: AdminClient, place: Place, committed: Committed
+) -> None:
     other = f"t-{uuid4().hex}"
     run("topic", "create", other, "--partitions", "1")
-    place(run, group, filled, 4)
-    place(run, group, other, 0)
+    place(group, filled, 4)
+    place(group, other, 0, [0])
     run("group", "delete", group, "--topic", f"{filled}:1", "--yes")
-    assert committed(run, group, filled) == {0: 4}
+    assert committed(group, filled) == {0: 4}
     run("group", "delete", group, "--topic", filled, "--yes")
-    assert committed(run, group, filled) == {}
-    assert committed(run, group, other) == {0: 0}
+    assert committed(group, filled) == {}
+    assert committed(group, other) == {0: 0}
 
 
 def test_watch_as_json_ends_with_a_signal(
-    run: Run, filled: str, group: str, bootstrap: str
+    run: Run, filled: str, group: str, bootstrap: str, place: Place
 ) -> None:
-    place(run, group, filled, 4)
+    place(group, filled, 4)
     words = ["group", "describe", group, "--watch", "--json", "--interval", "0.1"]
     command = [sys.executable, "-m", "barnabas.cli", *words, "--bootstrap", bootstrap]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         assert json.loads(process.stdout.readline())[0]["lag"] == 12
-        place(run, group, filled, 9)
+        place(group, filled, 9)
         deadline_s = time.monotonic() + PATIENCE_S
         while json.loads(process.stdout.readline())[0]["lag"] != 2:
             assert time.monotonic() < deadline_s
@@ -315,9 +346,9 @@ def test_watch_as_json_ends_with_a_signal(
 
 
 def test_watch_on_a_terminal_leaves_it_as_it_was(
-    run: Run, filled: str, group: str, bootstrap: str
+    run: Run, filled: str, group: str, bootstrap: str, place: Place
 ) -> None:
-    place(run, group, filled, 4)
+    place(group, filled, 4)
     words = ["group", "describe", group, "--watch", "--interval", "0.1"]
     command = [sys.executable, "-m", "barnabas.cli", *words, "--bootstrap", bootstrap]
     ours, theirs = pty.openpty()

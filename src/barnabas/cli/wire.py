@@ -97,7 +97,7 @@ class Link:
         if version < max(facts.low, low):
             raise CommandError(
                 f"The broker at {self._address} does not serve {facts.name} in a version known "
-                f"here ({facts.low} to {facts.high}); it needs a newer broker"
+                f"here ({facts.low} to {facts.high}); upgrade the broker"
             )
         return version
 
