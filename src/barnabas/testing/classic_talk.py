@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.machine import GroupMachine
+from barnabas.groups.offsets import EXPIRE
 from barnabas.metadata.image import Image
 from barnabas.model.coordination import Caller, Outcome
 from barnabas.model.errors import ApiError, ErrorCode
@@ -89,6 +90,11 @@ class ClassicTalk:
         self.runner = MachineRunner(
             lambda scheduler: GroupMachine(chosen, scheduler, lambda: image, self.rng)
         )
+
+    @property
+    def alarms(self) -> set[str]:
+        """What members are watched for; that offsets expire has nothing to do with them."""
+        return self.runner.alarms - {EXPIRE}
 
     @property
     def group(self) -> ClassicGroup:

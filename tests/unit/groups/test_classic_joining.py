@@ -322,6 +322,6 @@ def test_a_group_that_cannot_be_stored_is_not_there() -> None:
     talk.runner.refusal = ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
     assert talk.member("alice", version=3).join().refusal is ErrorCode.KAFKA_STORAGE_ERROR
     assert GROUP not in talk.runner.machine.groups
-    assert talk.runner.alarms == set()
+    assert talk.alarms == set()
     talk.runner.refusal = None
     talk.stable(talk.member("alice"))

@@ -30,7 +30,7 @@ def test_the_last_to_leave_leaves_an_empty_group(talk: ClassicTalk) -> None:
     group = talk.group
     assert (group.state, group.generation, group.leader) == ("Empty", 2, None)
     assert (group.protocol_type, group.protocol) == ("consumer", None)
-    assert talk.runner.alarms == set()
+    assert talk.alarms == set()
     talk.runner.crash()
     assert (talk.group.state, talk.group.generation) == ("Empty", 2)
     assert talk.group.protocol_type == "consumer"

@@ -96,15 +96,15 @@ def test_the_last_silent_member_leaves_an_empty_group(talk: ClassicTalk) -> None
     assert (group.state, group.generation, group.protocol_type) == ("Empty", 2, "consumer")
     assert group.is_empty
     assert group.empty_since_ms == talk.runner.wall_ms
-    assert talk.runner.alarms == set()
+    assert talk.alarms == set()
 
 
 def test_a_newcomer_who_dies_before_the_first_generation_is_forgotten(talk: ClassicTalk) -> None:
     talk.member("alice").join_once()
-    assert talk.runner.alarms
+    assert talk.alarms
     talk.pass_time(SESSION_MS)
     assert talk.group.state == "Empty"
-    assert talk.runner.alarms == set()
+    assert talk.alarms == set()
     assert talk.group.invited == {}
 
 

@@ -115,7 +115,7 @@ def test_a_group_is_over_with_its_tombstone(talk: ClassicTalk) -> None:
     talk.ask(lambda _: Outcome(None, tombstones))
     assert GROUP not in talk.runner.machine.groups
     assert gone.state == "Dead"
-    assert talk.runner.alarms == set()
+    assert talk.alarms == set()
     assert bob.join_once().code is ErrorCode.UNKNOWN_MEMBER_ID
     talk.runner.crash()
     assert GROUP not in talk.runner.machine.groups
@@ -182,7 +182,7 @@ def test_it_stays_where_the_replacement_cannot_be_stored(talk: ClassicTalk) -> N
     talk.runner.refusal = ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
     assert talk.member("alice", version=3).join().refusal is ErrorCode.KAFKA_STORAGE_ERROR
     assert talk.runner.machine.groups[GROUP] is other
-    assert talk.runner.alarms == set()
+    assert talk.alarms == set()
 
 
 def test_a_group_of_the_other_protocol_with_members_stays(talk: ClassicTalk) -> None:

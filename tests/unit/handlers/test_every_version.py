@@ -238,9 +238,3 @@ def test_apis_that_are_not_served_close_the_connection(talk: Dialogue) -> None:
     frame = b"".join(n.to_bytes(2, "big") for n in (29, 0, 0, 1, 0xFFFF))
     with pytest.raises(WireError, match="DescribeAcls is not served"):
         talk.send_frame(frame, 29, 0)
-    frame = b"".join(n.to_bytes(2, "big") for n in (45, 0, 0, 1, 0xFFFF))
-    with pytest.raises(WireError, match="AlterPartitionReassignments is not served"):
-        talk.send_frame(frame, 45, 0)
-    frame = b"".join(n.to_bytes(2, "big") for n in (30, 1, 0, 1, 0xFFFF))
-    with pytest.raises(WireError, match="CreateAcls is not served"):
-        talk.send_frame(frame, 30, 1)
