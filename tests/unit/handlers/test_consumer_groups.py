@@ -83,7 +83,7 @@ def test_a_rebalance_with_restarts_in_the_middle(ready: Dialogue, version: int) 
     topic_id = create_topic(ready, "t", 4)
     first = join(ready, "" if version == 0 else "one", version)
     assert (first.error_code, first.member_epoch, given(first)) == (0, 1, [0, 1, 2, 3])
-    assert first.heartbeat_interval_ms == 5000
+    assert first.heartbeat_interval_ms == 1000
     one = first.member_id
     assert one if version == 0 else one == "one"
     assert (
@@ -110,6 +110,18 @@ def test_a_rebalance_with_restarts_in_the_middle(ready: Dialogue, version: int) 
     left = beat(ready, "two", -1, version)
     assert (left.error_code, left.member_id, left.member_epoch) == (0, "two", -1)
     assert given(beat(ready, one, 2, version)) == [0, 1, 2, 3]
+
+
+def test_who_waits_for_partitions_is_asked_to_report_again_soon(ready: Dialogue) -> None:
+    topic_id = create_topic(ready, "t", 2)
+    join(ready, "one")
+    beat(ready, "one", 1, topic_partitions=owning(topic_id, 0, 1))
+    assert join(ready, "two").heartbeat_interval_ms == 200
+    told = beat(ready, "one", 1)
+    assert told.heartbeat_interval_ms == 200
+    done = beat(ready, "one", 1, topic_partitions=owning(topic_id, *(given(told) or [])))
+    assert done.heartbeat_interval_ms == 1000
+    assert beat(ready, "two", 2).heartbeat_interval_ms == 1000
 
 
 def test_an_answer_waits_until_it_is_safe(ready: Dialogue) -> None:

@@ -43,6 +43,9 @@ MEMBER_ID_BYTES = 16
 
 R = TypeVar("R")
 
+UNSETTLED_MS = 200
+"""How often a member reports that does not have yet, or still has, what it should."""
+
 
 class ConsumerProtocol:
     """The rules of KIP-848, on the groups of a directory that follow them."""
@@ -119,7 +122,8 @@ class ConsumerProtocol:
             changes.append(records.standing(group.group_id, member))
             self._sessions.watch_revocation(group.group_id, member)
         self._sessions.renew(group.group_id, member_id)
-        response = self._response(request, seat, member)
+        settled = standing.is_reconciled_to(epochs.assignment_epoch)
+        response = self._response(request, seat, member, settled=settled)
         return Outcome(response, changes, refused=lambda _: group.look_again())
 
     def _move_group(self, group: ConsumerGroup, seat: Seat, member: Member) -> Epochs:
@@ -223,15 +227,24 @@ class ConsumerProtocol:
         return made_up
 
     def _response(
-        self, request: ConsumerGroupHeartbeatRequest, seat: Seat, member: Member
+        self,
+        request: ConsumerGroupHeartbeatRequest,
+        seat: Seat,
+        member: Member,
+        *,
+        settled: bool,
     ) -> ConsumerGroupHeartbeatResponse:
-        """Tell a member where it stands; what it has, only where that is news to it."""
+        """Tell a member where it stands; what it has, only where that is news to it.
+
+        One that waits for partitions is asked to report again soon: others may let go of them.
+        """
+        interval_ms = self._settings.consumer_heartbeat_interval_ms
         assigned = member.standing.assigned
         changed = assigned.keys() != seat.member.standing.assigned.keys()
         response = ConsumerGroupHeartbeatResponse(
             member_id=member.member_id,
             member_epoch=member.standing.epoch,
-            heartbeat_interval_ms=self._settings.consumer_heartbeat_interval_ms,
+            heartbeat_interval_ms=interval_ms if settled else min(interval_ms, UNSETTLED_MS),
         )
         if changed or requests.is_full(request):
             response.assignment = Assignment(

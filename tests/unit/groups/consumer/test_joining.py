@@ -60,7 +60,7 @@ def test_the_first_member_gets_everything_in_one_round() -> None:
     first = talk.member("first")
     response = first.join(["t"])
     assert (response.member_id, response.member_epoch) == ("first", 1)
-    assert response.heartbeat_interval_ms == 5000
+    assert response.heartbeat_interval_ms == 1000
     assert first.told == talk.slots("t")
     assert talk.group.state == "Stable"
 
