@@ -254,3 +254,25 @@ def test_a_restart_finds_what_was_stable(clean: bool) -> None:
     assert (again.open_transaction(7), again.open_transaction(8)) == (None, 2)
     piece = again.read(0, 1 << 20, committed_only=True, at_least_one=True)
     assert again.aborted(0, piece) == ((7, 0),)
+
+
+def test_chores_leave_open_transactions_alone() -> None:
+    edge, partition = topic({"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"})
+    for sequence in range(3):
+        send(partition, 7, sequence)
+        partition.log.roll()
+    edge.settle()
+    edge.now_ms += 100 * 24 * 3_600_000
+    edge.do(edge.maintenance.retain)
+    assert partition.open_transaction(7) == 0
+    edge.do(edge.maintenance.compact)
+    assert edge.said("compacted a log") == []
+    end(edge, 7, commit=False)
+    edge.settle()
+    partition.log.roll()
+    partition.append(make_batch(timestamp=edge.now_ms), edge.now_ms)
+    edge.settle()
+    edge.do(edge.maintenance.compact)
+    (said,) = edge.said("compacted a log")
+    assert said.facts["records_after"] == 1  # the marker
+    assert partition.last_stable_offset == 5

@@ -11,6 +11,7 @@ from barnabas.storage import snapshots
 from barnabas.storage.aborted import Aborted, AbortedIndex
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import Recovered, open_log
+from barnabas.storage.segment import Segment
 from barnabas.testing.batches import append, make_batch, make_marker
 from barnabas.testing.memory_disk import MemoryDisk
 
@@ -189,6 +190,21 @@ def test_a_power_cut_takes_no_entry_of_a_transaction_that_it_leaves(seed: int) -
     again = opened(disk, point=log.flushed_offset if seed % 2 else 0).log
     kept = [entry for entry in aborted if entry.last_offset < again.end_offset]
     assert again.aborted(0, again.end_offset) == kept
+
+
+def test_a_snapshot_does_not_vouch_for_a_segment_that_was_joined_with_the_one_it_knew() -> None:
+    disk = MemoryDisk()
+    log = opened(disk).log
+    write(log, 1, 0)
+    append(log, make_marker(1, commit=False))
+    log.roll()
+    append(log)
+    log.roll()
+    first, second, _ = log.segments
+    assert snapshots.vouches_for(log, second, second.next_offset)
+    disk.remove(first.aborted.path)
+    joined = Segment(disk, FOLDER, first.base_offset)
+    assert not snapshots.vouches_for(log, joined, second.next_offset)
 
 
 def test_segments_from_before_transactions_need_no_walk(monkeypatch: pytest.MonkeyPatch) -> None:
