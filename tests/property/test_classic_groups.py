@@ -6,6 +6,7 @@ timer, so that everybody is answered in the end, and a group that all have left 
 """
 
 from collections.abc import Callable
+from random import Random
 from typing import Any, Literal, NamedTuple
 
 from hypothesis import HealthCheck, settings
@@ -15,7 +16,6 @@ from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
     invariant,
-    precondition,
     rule,
 )
 
@@ -30,6 +30,7 @@ INSTANCES = ("static-x", "static-y")
 PROTOCOLS = (("range",), ("range", "robin"), ("robin", "range"))
 UUID_LENGTH = 36
 LONG_MS = 400_000
+CROWD = 6
 
 
 class Assignment(NamedTuple):
@@ -101,7 +102,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         instance=st.sampled_from([None, None, *INSTANCES]),
         version=st.sampled_from([3, 8, 9]),
         protocols=st.sampled_from(PROTOCOLS),
-        rebalance_ms=st.sampled_from([500, 20_000]),
+        rebalance_ms=st.sampled_from([2_000, 20_000]),
     )
     def arrive(
         self, instance: str | None, version: int, protocols: tuple[str, ...], rebalance_ms: int
@@ -123,15 +124,58 @@ class ClassicGroupMachine(RuleBasedStateMachine):
     def everybody_does_what_is_next(self, rounds: int) -> None:
         for _ in range(rounds):
             for client in self.everybody:
-                if client.waits:
-                    continue
-                if client.next == "join":
-                    self.join(client)
-                elif client.next == "sync":
-                    self.sync(client)
-                elif client.next == "heartbeat":
-                    self.heartbeat(client)
+                self.do_next(client)
             self.pass_time(50)
+
+    @rule(seed=st.integers(0, 2**32), steps=st.integers(20, 100))
+    def a_storm(self, seed: int, steps: int) -> None:
+        """Go through much at once: mostly clients that work, and something amiss now and then."""
+        rng = Random(seed)
+        for _ in range(steps):
+            client = rng.choice(self.everybody) if self.everybody else None
+            if client is None or (len(self.everybody) < CROWD and not rng.randrange(10)):
+                instance = rng.choice([None, *INSTANCES])
+                protocols = rng.choice(PROTOCOLS)
+                self.arrive(instance, rng.choice([3, 8, 9]), protocols, rng.choice([2_000, 20_000]))
+            elif rng.randrange(4):
+                self.do_next(client)
+            else:
+                self.something_amiss(client, rng)
+            self.pass_time(rng.choice([0, 1, 20, 100]))
+            self.the_group_is_sound()
+            self.nothing_waits_for_ever()
+
+    def something_amiss(self, client: Client, rng: Random) -> None:
+        amiss = [
+            lambda: self.join(client),
+            lambda: self.join_changed(client, rng.choice([b"first", b"second"])),
+            lambda: self.sync(client),
+            lambda: self.sync(client),
+            lambda: self.leave(client),
+            lambda: self.start_again(client),
+            lambda: self.pass_time(rng.choice([500, 6_000, 10_000, 20_000])),
+            lambda: self.hold_commits(hold=True),
+            lambda: self.hold_commits(hold=True),
+            lambda: self.hold_commits(hold=False),
+            lambda: self.commit(1),
+            lambda: self.commit(3),
+            lambda: self.refuse_writes(refuse=not rng.randrange(2)),
+            self.a_twin_that_starts_from_the_log_is_the_same,
+        ]
+        if rng.randrange(30):
+            rng.choice(amiss)()
+        else:
+            self.crash()
+
+    def do_next(self, client: Client) -> None:
+        if client.waits or client.next == "nothing":
+            return
+        if client.next == "join":
+            self.join(client)
+        elif client.next == "sync":
+            self.sync(client)
+        else:
+            self.heartbeat(client)
 
     @rule(client=clients)
     def join(self, client: Client) -> None:
@@ -292,7 +336,6 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         assert (f"join phase of {GROUP!r}" in alarms) == (group.state is State.PREPARING)
         assert (f"sync phase of {GROUP!r}" in alarms) == bool(group.unsynced)
 
-    @precondition(lambda self: self.talk.runner.committed == len(self.talk.runner.log))
     @rule()
     def a_twin_that_starts_from_the_log_is_the_same(self) -> None:
         group = self.talk.runner.machine.groups.get(GROUP)
@@ -325,8 +368,8 @@ def facts(group: ClassicGroup) -> tuple[object, ...]:
 
 TestClassicGroups = ClassicGroupMachine.TestCase
 TestClassicGroups.settings = settings(
-    max_examples=500,
-    stateful_step_count=50,
+    max_examples=1000,
+    stateful_step_count=20,
     derandomize=True,
     database=None,
     report_multiple_bugs=False,
