@@ -22,6 +22,8 @@ from hypothesis.stateful import (
 from barnabas.groups.classic.group import ClassicGroup, State
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.settings import GroupSettings
+from barnabas.protocol.coordinator_codec import decode_group_record
+from barnabas.protocol.coordinator_records.group_metadata import GroupMetadataValue
 from barnabas.protocol.messages.join_group import JoinGroupResponse
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
 from barnabas.testing.classic_talk import GROUP, Asked, ClassicTalk, TalkingMember
@@ -291,6 +293,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         if asked.code is not ErrorCode.NONE:
             return
         client.next = "heartbeat"
+        assert asked.answer.assignment == self.stored(generation, me)
         content = asked.answer.assignment
         assert self.assigned.setdefault((self.life, generation, me), content) == content
         if not content:
@@ -300,6 +303,19 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         given = Assignment.decode(content)
         assert (given.generation, given.member) == (generation, me)
         assert self.leaders[given.life, given.generation] == given.leader
+
+    def stored(self, generation: int, me: str) -> bytes | None:
+        """Return the assignment that no crash can take away any more."""
+        runner = self.talk.runner
+        for entry in reversed(runner.log[: runner.committed]):
+            for record in entry.records:
+                stored = decode_group_record(record)
+                assert stored is not None
+                assert isinstance(stored.value, GroupMetadataValue)
+                for member in stored.value.members:
+                    if (stored.value.generation, identity(member.member_id)) == (generation, me):
+                        return member.assignment
+        return None
 
     @invariant()
     def the_group_is_sound(self) -> None:
@@ -333,6 +349,8 @@ class ClassicGroupMachine(RuleBasedStateMachine):
             assert watched or (waits and not member.is_new)
         for member_id in group.invited:
             assert f"session of {member_id!r} in {GROUP!r}" in alarms
+        sessions = {name for name in alarms if name.startswith("session")}
+        assert len(sessions) <= len(group.members) + len(group.invited)
         assert (f"join phase of {GROUP!r}" in alarms) == (group.state is State.PREPARING)
         assert (f"sync phase of {GROUP!r}" in alarms) == bool(group.unsynced)
 
