@@ -6,6 +6,7 @@ timer, so that everybody is answered in the end, and a group that all have left 
 """
 
 from collections.abc import Callable
+from random import Random
 from typing import Any, Literal, NamedTuple
 
 from hypothesis import HealthCheck, settings
@@ -15,13 +16,14 @@ from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
     invariant,
-    precondition,
     rule,
 )
 
 from barnabas.groups.classic.group import ClassicGroup, State
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.settings import GroupSettings
+from barnabas.protocol.coordinator_codec import decode_group_record
+from barnabas.protocol.coordinator_records.group_metadata import GroupMetadataValue
 from barnabas.protocol.messages.join_group import JoinGroupResponse
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
 from barnabas.testing.classic_talk import GROUP, Asked, ClassicTalk, TalkingMember
@@ -30,6 +32,7 @@ INSTANCES = ("static-x", "static-y")
 PROTOCOLS = (("range",), ("range", "robin"), ("robin", "range"))
 UUID_LENGTH = 36
 LONG_MS = 400_000
+CROWD = 6
 
 
 class Assignment(NamedTuple):
@@ -101,7 +104,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         instance=st.sampled_from([None, None, *INSTANCES]),
         version=st.sampled_from([3, 8, 9]),
         protocols=st.sampled_from(PROTOCOLS),
-        rebalance_ms=st.sampled_from([500, 20_000]),
+        rebalance_ms=st.sampled_from([2_000, 20_000]),
     )
     def arrive(
         self, instance: str | None, version: int, protocols: tuple[str, ...], rebalance_ms: int
@@ -123,15 +126,58 @@ class ClassicGroupMachine(RuleBasedStateMachine):
     def everybody_does_what_is_next(self, rounds: int) -> None:
         for _ in range(rounds):
             for client in self.everybody:
-                if client.waits:
-                    continue
-                if client.next == "join":
-                    self.join(client)
-                elif client.next == "sync":
-                    self.sync(client)
-                elif client.next == "heartbeat":
-                    self.heartbeat(client)
+                self.do_next(client)
             self.pass_time(50)
+
+    @rule(seed=st.integers(0, 2**32), steps=st.integers(20, 100))
+    def a_storm(self, seed: int, steps: int) -> None:
+        """Go through much at once: mostly clients that work, and something amiss now and then."""
+        rng = Random(seed)
+        for _ in range(steps):
+            client = rng.choice(self.everybody) if self.everybody else None
+            if client is None or (len(self.everybody) < CROWD and not rng.randrange(10)):
+                instance = rng.choice([None, *INSTANCES])
+                protocols = rng.choice(PROTOCOLS)
+                self.arrive(instance, rng.choice([3, 8, 9]), protocols, rng.choice([2_000, 20_000]))
+            elif rng.randrange(4):
+                self.do_next(client)
+            else:
+                self.something_amiss(client, rng)
+            self.pass_time(rng.choice([0, 1, 20, 100]))
+            self.the_group_is_sound()
+            self.nothing_waits_for_ever()
+
+    def something_amiss(self, client: Client, rng: Random) -> None:
+        amiss = [
+            lambda: self.join(client),
+            lambda: self.join_changed(client, rng.choice([b"first", b"second"])),
+            lambda: self.sync(client),
+            lambda: self.sync(client),
+            lambda: self.leave(client),
+            lambda: self.start_again(client),
+            lambda: self.pass_time(rng.choice([500, 6_000, 10_000, 20_000])),
+            lambda: self.hold_commits(hold=True),
+            lambda: self.hold_commits(hold=True),
+            lambda: self.hold_commits(hold=False),
+            lambda: self.commit(1),
+            lambda: self.commit(3),
+            lambda: self.refuse_writes(refuse=not rng.randrange(2)),
+            self.a_twin_that_starts_from_the_log_is_the_same,
+        ]
+        if rng.randrange(30):
+            rng.choice(amiss)()
+        else:
+            self.crash()
+
+    def do_next(self, client: Client) -> None:
+        if client.waits or client.next == "nothing":
+            return
+        if client.next == "join":
+            self.join(client)
+        elif client.next == "sync":
+            self.sync(client)
+        else:
+            self.heartbeat(client)
 
     @rule(client=clients)
     def join(self, client: Client) -> None:
@@ -247,6 +293,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         if asked.code is not ErrorCode.NONE:
             return
         client.next = "heartbeat"
+        assert asked.answer.assignment == self.stored(generation, me)
         content = asked.answer.assignment
         assert self.assigned.setdefault((self.life, generation, me), content) == content
         if not content:
@@ -256,6 +303,19 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         given = Assignment.decode(content)
         assert (given.generation, given.member) == (generation, me)
         assert self.leaders[given.life, given.generation] == given.leader
+
+    def stored(self, generation: int, me: str) -> bytes | None:
+        """Return the assignment that no crash can take away any more."""
+        runner = self.talk.runner
+        for entry in reversed(runner.log[: runner.committed]):
+            for record in entry.records:
+                stored = decode_group_record(record)
+                assert stored is not None
+                assert isinstance(stored.value, GroupMetadataValue)
+                for member in stored.value.members:
+                    if (stored.value.generation, identity(member.member_id)) == (generation, me):
+                        return member.assignment
+        return None
 
     @invariant()
     def the_group_is_sound(self) -> None:
@@ -289,10 +349,11 @@ class ClassicGroupMachine(RuleBasedStateMachine):
             assert watched or (waits and not member.is_new)
         for member_id in group.invited:
             assert f"session of {member_id!r} in {GROUP!r}" in alarms
+        sessions = {name for name in alarms if name.startswith("session")}
+        assert len(sessions) <= len(group.members) + len(group.invited)
         assert (f"join phase of {GROUP!r}" in alarms) == (group.state is State.PREPARING)
         assert (f"sync phase of {GROUP!r}" in alarms) == bool(group.unsynced)
 
-    @precondition(lambda self: self.talk.runner.committed == len(self.talk.runner.log))
     @rule()
     def a_twin_that_starts_from_the_log_is_the_same(self) -> None:
         group = self.talk.runner.machine.groups.get(GROUP)
@@ -325,8 +386,8 @@ def facts(group: ClassicGroup) -> tuple[object, ...]:
 
 TestClassicGroups = ClassicGroupMachine.TestCase
 TestClassicGroups.settings = settings(
-    max_examples=500,
-    stateful_step_count=50,
+    max_examples=1000,
+    stateful_step_count=20,
     derandomize=True,
     database=None,
     report_multiple_bugs=False,
