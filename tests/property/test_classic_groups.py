@@ -148,7 +148,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
             self.nothing_waits_for_ever()
 
     def something_amiss(self, client: Client, rng: Random) -> None:
-        amiss = [
+        amiss: list[Callable[[], None]] = [
             lambda: self.join(client),
             lambda: self.join_changed(client, rng.choice([b"first", b"second"])),
             lambda: self.sync(client),

@@ -3,6 +3,8 @@
 Members tell what they subscribed to only while the group is stable. A group that is not there, or
 is a `consumer` group (KIP-848), is Dead; from version 6 on it is GROUP_ID_NOT_FOUND as well
 (KIP-1043).
+
+Deviation: groups are answered in the order they were asked for, not partition by partition.
 """
 
 from barnabas.handlers.answers import all_of

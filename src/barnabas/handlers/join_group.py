@@ -8,7 +8,8 @@ Deviations: a request that is refused never leaves an empty group behind. A Join
 for whom another one waits already has the first answered with REBALANCE_IN_PROGRESS, which Kafka
 forgets. Classic members cannot join a `consumer` group that has members (Kafka's online
 migration): INCONSISTENT_GROUP_PROTOCOL. A static member that comes back is shown with its new
-client id and host.
+client id and host. A member id that was given to a dynamic member is UNKNOWN_MEMBER_ID with an
+instance id, not a server error.
 """
 
 from barnabas.groups.classic.answers import join_refused
