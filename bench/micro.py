@@ -15,10 +15,10 @@ from random import Random
 from barnabas import config
 from barnabas.handlers.produce_again import Shapes
 from barnabas.handlers.registry import dispatch
+from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
 from barnabas.node.effects import Flush
 from barnabas.node.node import Node
-from barnabas.model.pending import Pending
 from barnabas.protocol.apis import APIS
 from barnabas.protocol.codec import encoder
 from barnabas.protocol.message import Message
@@ -28,6 +28,12 @@ from barnabas.protocol.messages.create_topics import (
     CreateTopicsRequest,
 )
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from barnabas.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -142,6 +148,18 @@ def fetch(topic_id: bytes, offset: int, partitions: int, session: tuple[int, int
     return frame(1, 17, request)
 
 
+def commit(topic: str, partitions: int) -> bytearray:
+    """Write an offset commit, version 9, as Java's client does."""
+    positions = [
+        OffsetCommitRequestPartition(
+            partition_index=p, committed_offset=1_000_000 + p, committed_leader_epoch=3
+        )
+        for p in range(partitions)
+    ]
+    topics = [OffsetCommitRequestTopic(name=topic, partitions=positions)]
+    return frame(8, 9, OffsetCommitRequest(group_id="group", topics=topics))
+
+
 def main() -> None:
     """Measure every path."""
     bench = Bench()
@@ -160,6 +178,11 @@ def main() -> None:
         measure("fetch v17, 1 partition, no session", lambda: bench.ask(none))
         wide = fetch(many, 0, 100, (0, -1))
         measure("fetch v17, 100 idle partitions, no session", lambda: bench.ask(wide), 2_000)
+        bench.ask(frame(10, 4, FindCoordinatorRequest(coordinator_keys=["group"])))
+        for partitions in (1, 10):
+            offsets = commit("many", partitions)
+            title = f"offset commit v9, {partitions} partitions"
+            measure(title, lambda f=offsets: bench.ask(f))  # type: ignore[misc]
     finally:
         bench.close()
 

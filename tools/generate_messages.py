@@ -104,7 +104,7 @@ def renamed(message: Json, siblings: list[Json]) -> Names:
 def default_fact(field: Json) -> str | None:
     """Return a default other than zero, empty or false, as the facts spell it."""
     default = field.get("default")
-    if default is None or default == "":
+    if default is None or default == "":  # JSON's null is no default; the text "null" is one
         return None
     text = str(default).lower()
     if text in {"null", "true"}:

@@ -11,20 +11,28 @@ from barnabas.model.errors import ErrorCode
 from barnabas.protocol.apis import APIS, response_class
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import (
+    add_partitions_to_txn,
     alter_configs,
+    consumer_group_heartbeat,
     create_partitions,
     create_topics,
     delete_records,
     delete_topics,
     describe_configs,
     describe_log_dirs,
+    describe_producers,
     describe_topic_partitions,
     fetch,
     incremental_alter_configs,
     list_offsets,
     metadata,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
     offset_for_leader_epoch,
     produce,
+    txn_offset_commit,
+    write_txn_markers,
 )
 from barnabas.testing.process import BrokerSubprocess
 from barnabas.testing.raw_client import RawClient
@@ -56,6 +64,7 @@ NAMELESS = {
     "InitProducerId",
     "DescribeCluster",
     "FindCoordinator",
+    "ConsumerGroupDescribe",
     "JoinGroup",
     "SyncGroup",
     "Heartbeat",
@@ -74,6 +83,16 @@ TOPIC = 2
 Build = Callable[[str], Message]
 
 REQUESTS: dict[str, tuple[int, int, Build]] = {
+    "AddPartitionsToTxn": (
+        24,
+        3,
+        lambda name: add_partitions_to_txn.AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id="t",
+            v3_and_below_topics=[
+                add_partitions_to_txn.AddPartitionsToTxnTopic(name=name, partitions=[0])
+            ],
+        ),
+    ),
     "Metadata": (
         3,
         9,
@@ -155,6 +174,50 @@ REQUESTS: dict[str, tuple[int, int, Build]] = {
             ]
         ),
     ),
+    "OffsetCommit": (
+        8,
+        9,
+        lambda name: offset_commit.OffsetCommitRequest(
+            group_id="g",
+            topics=[
+                offset_commit.OffsetCommitRequestTopic(
+                    name=name, partitions=[offset_commit.OffsetCommitRequestPartition()]
+                )
+            ],
+        ),
+    ),
+    "OffsetFetch": (
+        9,
+        7,
+        lambda name: offset_fetch.OffsetFetchRequest(
+            group_id="g",
+            topics=[offset_fetch.OffsetFetchRequestTopic(name=name, partition_indexes=[0])],
+        ),
+    ),
+    "OffsetDelete": (
+        47,
+        0,
+        lambda name: offset_delete.OffsetDeleteRequest(
+            group_id="g",
+            topics=[
+                offset_delete.OffsetDeleteRequestTopic(
+                    name=name, partitions=[offset_delete.OffsetDeleteRequestPartition()]
+                )
+            ],
+        ),
+    ),
+    "TxnOffsetCommit": (
+        28,
+        5,
+        lambda name: txn_offset_commit.TxnOffsetCommitRequest(
+            group_id="g",
+            topics=[
+                txn_offset_commit.TxnOffsetCommitRequestTopic(
+                    name=name, partitions=[txn_offset_commit.TxnOffsetCommitRequestPartition()]
+                )
+            ],
+        ),
+    ),
     "DescribeConfigs": (
         32,
         4,
@@ -189,6 +252,37 @@ REQUESTS: dict[str, tuple[int, int, Build]] = {
             topics=[describe_topic_partitions.TopicRequest(name=name)]
         ),
     ),
+    "ConsumerGroupHeartbeat": (
+        68,
+        1,
+        lambda name: consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
+            group_id="names",
+            member_id="m",
+            rebalance_timeout_ms=1000,
+            subscribed_topic_names=[name],
+            topic_partitions=[],
+        ),
+    ),
+    "WriteTxnMarkers": (
+        27,
+        2,
+        lambda name: write_txn_markers.WriteTxnMarkersRequest(
+            markers=[
+                write_txn_markers.WritableTxnMarker(
+                    topics=[
+                        write_txn_markers.WritableTxnMarkerTopic(name=name, partition_indexes=[0])
+                    ]
+                )
+            ]
+        ),
+    ),
+    "DescribeProducers": (
+        61,
+        0,
+        lambda name: describe_producers.DescribeProducersRequest(
+            topics=[describe_producers.TopicRequest(name=name, partition_indexes=[0])]
+        ),
+    ),
     "DescribeLogDirs": (
         35,
         4,
@@ -215,7 +309,7 @@ def error_codes(answer: Any) -> set[int]:
     found = set()
     for name in getattr(answer, "__slots__", ()):
         value = getattr(answer, name)
-        if name == "error_code":
+        if name.endswith("error_code"):
             found.add(value)
         for part in value if isinstance(value, list) else ():
             found |= error_codes(part)

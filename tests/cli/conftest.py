@@ -1,16 +1,53 @@
 """A broker to try clients against: ours, or the one BARNABAS_TEST_BOOTSTRAP names."""
 
 import os
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from uuid import uuid4
 
 import pytest
-from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from barnabas.cli.connection import split_address
+from barnabas.cli.failure import CommandError
+from barnabas.cli.wire import Link
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
+from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
+from barnabas.protocol.messages.describe_producers import DescribeProducersRequest
+from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from barnabas.protocol.messages.end_txn import EndTxnRequest
+from barnabas.protocol.messages.join_group import JoinGroupRequest
+from barnabas.protocol.messages.list_groups import ListGroupsRequest
+from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
+from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
+from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest
+from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
+from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
+
 REQUEST_TIMEOUT_S = 30.0
-GROUP_ANSWER_S = 3.0
+GROUP_REQUESTS = (
+    JoinGroupRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    OffsetDeleteRequest,
+    ListGroupsRequest,
+    DescribeGroupsRequest,
+    DeleteGroupsRequest,
+)
+TRANSACTION_REQUESTS = (
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    WriteTxnMarkersRequest,
+    DescribeProducersRequest,
+    DescribeTransactionsRequest,
+    ListTransactionsRequest,
+)
+
+Run = Callable[..., subprocess.CompletedProcess[bytes]]
 
 
 @pytest.fixture(scope="session")
@@ -43,17 +80,50 @@ def topic(admin: AdminClient) -> str:
 
 
 @pytest.fixture(scope="session")
-def group_support(admin: AdminClient) -> None:
+def group_support(bootstrap: str) -> None:
     """Skip where the broker has no group coordinator."""
-    group = f"g-{uuid4().hex}"
-    asked = admin.describe_consumer_groups([group], request_timeout=GROUP_ANSWER_S)
+    require_apis(bootstrap, "consumer groups", GROUP_REQUESTS)
+
+
+@pytest.fixture(scope="session")
+def txn_support(bootstrap: str) -> None:
+    """Skip where the broker has no transaction coordinator."""
+    require_apis(bootstrap, "transactions", TRANSACTION_REQUESTS)
+
+
+def require_apis(bootstrap: str, what: str, requests: Sequence[type[Message]]) -> None:
+    link = Link(*split_address(bootstrap.split(",", maxsplit=1)[0]))
     try:
-        asked[group].result()
-    except KafkaException as error:
-        pytest.skip(f"the broker serves no consumer groups: {error.args[0].str()}")
+        for request in requests:
+            link.version(request)
+    except CommandError as error:
+        pytest.skip(f"the broker serves no {what}: {error}")
+    finally:
+        link.close()
 
 
 @pytest.fixture
 def group(group_support: None) -> str:
     """The name of a new group."""
     return f"g-{uuid4().hex}"
+
+
+@pytest.fixture
+def run(bootstrap: str) -> Run:
+    """Runs a command as a user types it, and checks how it ends."""
+
+    def command(
+        *words: str, stdin: bytes = b"", code: int = 0
+    ) -> subprocess.CompletedProcess[bytes]:
+        done = subprocess.run(
+            [sys.executable, "-m", "barnabas.cli", *words, "--bootstrap", bootstrap],
+            input=stdin,
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.returncode == code, done.stderr.decode()
+        assert b"Traceback" not in done.stderr
+        return done
+
+    return command

@@ -15,25 +15,6 @@ pytestmark = pytest.mark.compat
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 
 
-@pytest.fixture
-def run(bootstrap: str) -> Run:
-    def command(
-        *words: str, stdin: bytes = b"", code: int = 0
-    ) -> subprocess.CompletedProcess[bytes]:
-        done = subprocess.run(
-            [sys.executable, "-m", "barnabas.cli", *words, "--bootstrap", bootstrap],
-            input=stdin,
-            capture_output=True,
-            check=False,
-            timeout=60,
-        )
-        assert done.returncode == code, done.stderr.decode()
-        assert b"Traceback" not in done.stderr
-        return done
-
-    return command
-
-
 def read_json(done: subprocess.CompletedProcess[bytes]) -> Any:
     return json.loads(done.stdout)
 

@@ -15,6 +15,8 @@ import pytest
 
 from barnabas.protocol.apis import APIS, OTHERS, message_class, request_class, response_class
 from barnabas.protocol.codec import decode_exact, encoder
+from barnabas.protocol.coordinator_codec import record_class
+from barnabas.protocol.coordinator_records.index_tables import GROUP_RECORDS, TRANSACTION_RECORDS
 from barnabas.protocol.fields import Field, fields_at
 from barnabas.protocol.message import Message
 from barnabas.testing.random_messages import random_message
@@ -25,6 +27,13 @@ HERE = Path(__file__).parent / "java"
 HEADERS = {"RequestHeader", "ResponseHeader"}
 SEEDS = range(3)
 
+STORED = [
+    record_class(facts.module, name)
+    for facts in (*GROUP_RECORDS.values(), *TRANSACTION_RECORDS.values())
+    for name in (facts.key, facts.value)
+]
+"""What the coordinators write."""
+
 Case = tuple[type[Message], int, Message | None]
 """A class, a version, and the message to send; None asks for a new instance."""
 
@@ -32,6 +41,7 @@ Case = tuple[type[Message], int, Message | None]
 def cases() -> list[Case]:
     classes = [find(key) for key in APIS for find in (request_class, response_class)]
     classes += [message_class(module, name) for name, module in OTHERS.items()]
+    classes += STORED
     found: list[Case] = []
     for cls in classes:
         low, high = cls.VERSIONS
@@ -43,7 +53,8 @@ def cases() -> list[Case]:
 
 def question(cls: type[Message], version: int, message: Message | None) -> str:
     name = cls.__name__
-    java = name + "Data" if name in HEADERS or name not in OTHERS else name
+    plain = name in OTHERS or cls in STORED
+    java = name + "Data" if name in HEADERS or not plain else name
     return f"{java} {version} {'-' if message is None else encoder(cls, version)(message).hex()}"
 
 

@@ -15,11 +15,11 @@ from barnabas.metadata.image import Image
 from barnabas.metadata.records import ClusterFormed, ProducerIdsReserved
 from barnabas.node import journal as journals
 from barnabas.node.journal import Journal
-from barnabas.protocol.records import Record, parse_header, records
+from barnabas.protocol.records import TRANSACTIONAL, Record, parse_header, records
 from barnabas.storage import compaction
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
-from barnabas.testing.batches import append, make_batch, read_all
+from barnabas.testing.batches import append, committed, make_batch, make_marker, read_all
 from barnabas.testing.memory_disk import MemoryDisk
 
 FOLDER = "data/topics/orders/0"
@@ -73,13 +73,17 @@ def filled() -> tuple[MemoryDisk, Log]:
     return disk, log
 
 
-def every_cut(act: Callable[[MemoryDisk, Log], object], check: "Check") -> None:
-    disk, log = filled()
+def every_cut(
+    act: Callable[[MemoryDisk, Log], object],
+    check: "Check",
+    make: Callable[[], tuple[MemoryDisk, Log]] = filled,
+) -> None:
+    disk, log = make()
     steps = count_steps(disk, lambda: act(disk, log))
     assert steps > 0
     for step in range(1, steps + 1):
         for cut in range(CUTS_PER_STEP):
-            disk, log = filled()
+            disk, log = make()
             point = log.flushed_offset if cut % 2 else 0
             interrupt(disk, step, partial(act, disk, log), Random(step * 100 + cut))
             check(Found(opened(disk, point), f"step {step}, cut {cut}"))
@@ -174,6 +178,117 @@ def test_what_was_flushed_survives_appends_rolls_and_flushes() -> None:
             assert sent is None or sent.first_offset == sequence, found.where
 
     every_cut(act, check)
+
+
+def transactions() -> tuple[MemoryDisk, Log]:
+    """Return a flushed log in which one transaction of two is aborted."""
+    disk = MemoryDisk()
+    log = opened(disk)
+    for number in range(6):
+        for producer in (1, 2):
+            write_in_transaction(log, producer, number)
+        append(log, make_marker(1, commit=number % 2 == 0))
+        if number % 3 == 2:
+            append(log, make_marker(2, commit=number % 2 == 1))
+    append(log, make_marker(2, commit=False))
+    log.flush()
+    assert len(log.segments) > 4
+    return disk, log
+
+
+def write_in_transaction(log: Log, producer: int, number: int) -> None:
+    who = (producer, 0, number)
+    pairs = [(b"key-%d" % (number % 3), b"%d from %d" % (number, producer))]
+    append(log, make_batch(pairs, timestamp=number, producer=who, attributes=TRANSACTIONAL))
+
+
+def shown(log: Log) -> list[Record]:
+    """Return what is shown to whoever reads committed records only."""
+    log.producers.settle(log.end_offset)
+    aborted = [(a.producer_id, a.first_offset) for a in log.aborted(0, log.end_offset)]
+    found = committed(read_all(log), aborted)
+    return [record for record in found if record.offset < log.producers.first_unstable]
+
+
+COMMITTED = shown(transactions()[1])
+
+
+@joining
+def test_a_compaction_among_transactions_shows_nothing_that_was_aborted(joined_bytes: int) -> None:
+    disk, log = transactions()
+    compact(disk, log, joined_bytes)
+    after = set(shown(log))
+    assert 0 < len(after) < len(COMMITTED)
+
+    def check(found: Found) -> None:
+        left = shown(found.log)
+        assert set(left) <= set(COMMITTED), found.where
+        assert set(left) >= after, found.where
+        assert found.log.producers.open_transactions() == {}, found.where
+
+    every_cut(partial(compact, joined_bytes=joined_bytes), check, transactions)
+
+
+@joining
+def test_a_second_compaction_takes_markers_and_shows_what_the_first_has_shown(
+    joined_bytes: int,
+) -> None:
+    def once() -> tuple[MemoryDisk, Log]:
+        disk, log = transactions()
+        compact(disk, log, 100_000)
+        for number in range(4):
+            append(log, make_batch([(b"more-%d" % number, b"x" * 100)], timestamp=99))
+            log.roll()
+        log.flush()
+        return disk, log
+
+    expected = shown(once()[1])
+
+    def check(found: Found) -> None:
+        assert shown(found.log) == expected, found.where
+
+    every_cut(partial(compact, joined_bytes=joined_bytes), check, once)
+
+
+def test_aborts_survive_appends_rolls_and_flushes() -> None:
+    promised: list[int] = []
+
+    def act(_: MemoryDisk, log: Log) -> None:
+        promised[:] = [log.flushed_offset]
+        for number in range(6, 11):
+            write_in_transaction(log, 1, number)
+            append(log, make_marker(1, commit=number % 2 == 0))
+            write_in_transaction(log, 2, number)
+            log.flush()
+            promised.append(log.flushed_offset)
+
+    disk, log = transactions()
+    act(disk, log)
+    append(log, make_marker(2, commit=True))
+    everything = shown(log)
+
+    def check(found: Found) -> None:
+        log = found.log
+        assert log.end_offset >= promised[-1], found.where
+        left = shown(log)
+        upper = min(log.end_offset, log.producers.first_unstable)
+        assert left == [r for r in everything if r.offset < upper], found.where
+
+    every_cut(act, check, transactions)
+
+
+def test_a_truncation_among_transactions_opens_them_again() -> None:
+    def check(found: Found) -> None:
+        log = found.log
+        left = shown(log)
+        upper = min(log.end_offset, log.producers.first_unstable)
+        assert left == [r for r in COMMITTED if r.offset < upper], found.where
+        _, twin = transactions()
+        twin.truncate(log.end_offset)
+        assert log.producers.open_transactions() == twin.producers.open_transactions(), found.where
+        assert log.aborted(0, 99) == twin.aborted(0, 99), found.where
+
+    every_cut(lambda _, log: log.truncate(9), check, transactions)
 
 
 def test_retention_leaves_no_hole() -> None:

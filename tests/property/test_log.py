@@ -14,18 +14,28 @@ from hypothesis.stateful import (
 )
 
 from barnabas.protocol.compression import Codec
-from barnabas.protocol.records import Record, parse_header, records
+from barnabas.protocol.markers import ABORT, COMMIT
+from barnabas.protocol.records import TRANSACTIONAL, Record, parse_header, records
 from barnabas.storage import compaction, retention
 from barnabas.storage.flush import FlushTask, carry_out
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
-from barnabas.testing.batches import append, batches_in, make_batch, read_all
+from barnabas.testing.batches import (
+    append,
+    batches_in,
+    committed,
+    make_batch,
+    make_marker,
+    read_all,
+)
 from barnabas.testing.log_model import LogModel, ModelBatch
 from barnabas.testing.memory_disk import MemoryDisk
 
 FOLDER = "data/topics/orders/0"
 DELETE_RETENTION_MS = 50
 NO_PRODUCER = (-1, -1, -1)
+COORDINATOR = 4
+"""Writes in transactions as coordinators do: without sequences."""
 KEYS = [b"a", b"b", b"c", b"d", None]
 VALUES = [b"", b"value", b"v" * 300, None]
 
@@ -35,6 +45,7 @@ contents = st.lists(
     st.tuples(st.sampled_from(KEYS), st.sampled_from(VALUES)), min_size=1, max_size=6
 )
 fractions = st.floats(0, 1)
+in_transactions = st.integers(2, COORDINATOR)
 limits = st.sampled_from([0, 1, 100, 500, 2_000, 1 << 20])
 
 
@@ -84,6 +95,31 @@ class LogMachine(RuleBasedStateMachine):
         base = append(self.log, make_batch(producer=(producer, epoch, 0)), self.epoch)
         stored = [Record(base, 1_000, b"key", b"value")]
         self.model.append(ModelBatch(stored, self.epoch, (producer, epoch, 0)))
+
+    @rule(content=contents, codec=codecs, producer=in_transactions)
+    def write_in_transaction(
+        self, content: list[tuple[bytes | None, bytes | None]], codec: Codec, producer: int
+    ) -> None:
+        self.now_ms += 1
+        who = self.next_sequence(producer)
+        batch = make_batch(
+            content, timestamp=self.now_ms, codec=codec, producer=who, attributes=TRANSACTIONAL
+        )
+        if producer != COORDINATOR:
+            assert self.log.producers.check(parse_header(batch)) is None
+        base = append(self.log, batch, self.epoch)
+        stored = [Record(base + n, self.now_ms, *pair) for n, pair in enumerate(content)]
+        self.model.append(ModelBatch(stored, self.epoch, who, transactional=True))
+
+    @rule(producer=in_transactions, commit=st.booleans(), raises_epoch=st.booleans())
+    def end_transaction(self, producer: int, *, commit: bool, raises_epoch: bool) -> None:
+        self.now_ms += 1
+        epoch = self.next_sequence(producer)[1] + raises_epoch
+        marker = make_marker(producer, epoch, commit=commit, timestamp=self.now_ms)
+        base = append(self.log, marker, self.epoch)
+        stored = [Record(base, self.now_ms, b"", b"")]
+        kind = COMMIT if commit else ABORT
+        self.model.append(ModelBatch(stored, self.epoch, (producer, epoch, -1), marker=kind))
 
     @rule()
     def new_leader(self) -> None:
@@ -154,12 +190,13 @@ class LogMachine(RuleBasedStateMachine):
     @rule(passed_ms=st.sampled_from([0, 60]), keys_max=st.sampled_from([1, 2, 100]))
     def compact(self, passed_ms: int, keys_max: int) -> None:
         self.now_ms += passed_ms
+        high_watermark = self.high_watermark
         work = compaction.plan(
             self.log,
             compaction.Urgency(0.0, 0, 1 << 40),
             delete_retention_ms=DELETE_RETENTION_MS,
             now_ms=self.now_ms,
-            upto=self.log.end_offset,
+            upto=self.last_stable_offset(),
         )
         if work is None:
             return
@@ -167,8 +204,8 @@ class LogMachine(RuleBasedStateMachine):
         assert cleaned.groups
         for path in compaction.apply(self.log, cleaned):
             self.disk.remove(path)
-        self.model.compact(work, cleaned.clean_upto)
-        self.compacted = work.end
+        self.model.compact(work, cleaned.clean_upto, high_watermark)
+        self.compacted = high_watermark
 
     # --- what goes wrong
 
@@ -228,7 +265,8 @@ class LogMachine(RuleBasedStateMachine):
         upper_offset = self.offset_at(upper)
         timestamp = max(0, self.now_ms - timestamp)
         found = self.log.offset_for_time(timestamp, upper_offset)
-        expected = self.model.first_at_or_after(timestamp, upper_offset)
+        readable = (r for r in self.stored(upper_offset) if r.timestamp >= timestamp)
+        expected = next(readable, None)
         assert (found and found[0]) == expected
         if found is not None and expected is not None:
             assert found[1] == self.epoch_of(expected.offset)
@@ -237,7 +275,25 @@ class LogMachine(RuleBasedStateMachine):
     def look_up_latest(self, upper: float) -> None:
         upper_offset = self.batch_end_at(upper)
         found = self.log.max_timestamp_record(upper_offset)
-        assert (found and found[0]) == self.model.latest(upper_offset)
+        readable = self.stored(upper_offset)
+        latest = max(readable, key=lambda r: (r.timestamp, -r.offset), default=None)
+        assert (found and found[0]) == latest
+
+    @rule(limit=limits)
+    def read_committed(self, limit: int) -> None:
+        high_watermark, upper = self.high_watermark, self.last_stable_offset()
+        shown: list[Record] = []
+        offset = self.log.start_offset
+        while (piece := self.log.read(offset, limit, upper, at_least_one=True)) is not None:
+            aborted = [(a.producer_id, a.first_offset) for a in self.log.aborted_in(offset, piece)]
+            found = batches_in(piece)
+            shown += [r for r in committed(found, aborted) if r.offset >= offset]
+            offset = found[-1][0].last_offset + 1
+        assert shown == self.model.committed(high_watermark, upper)
+        undecided = self.model.undecided(high_watermark)
+        readable = [base for base in undecided if base >= self.model.start]
+        assert upper <= min([high_watermark, *readable])
+        assert upper >= max(self.model.start, min([high_watermark, *undecided]))
 
     @invariant()
     def the_ends_agree(self) -> None:
@@ -250,23 +306,42 @@ class LogMachine(RuleBasedStateMachine):
 
     def check_everything(self) -> None:
         found = read_all(self.log, 700)
-        read = [r for header, batch in found for r in records(batch, header)]
+        data = [(header, batch) for header, batch in found if not header.is_control]
+        read = [r for header, batch in data for r in records(batch, header)]
         assert [r for r in read if r.offset >= self.model.start] == self.model.live()
         for header, _ in found:
             assert header.leader_epoch == self.epoch_of(header.base_offset)
             offset = max(header.base_offset, self.model.start)
             assert self.log.epochs.epoch_for(offset) == header.leader_epoch
-        for producer in (0, 1):
+        for producer in range(COORDINATOR):
             self.check_retries(producer)
+        self.check_open_transactions()
+        self.read_committed(limit=500)
 
     def check_retries(self, producer: int) -> None:
         for batch in self.model.sent(producer):
             if batch.base >= self.model.start:
                 pairs = [(r.key, r.value) for r in batch.records]
-                again = make_batch(pairs, producer=batch.producer)
+                again = make_batch(
+                    pairs,
+                    producer=batch.producer,
+                    attributes=TRANSACTIONAL if batch.transactional else 0,
+                )
                 sent = self.log.producers.check(parse_header(again))
                 assert sent is not None, f"the retry of {batch.producer} would be a duplicate"
                 assert sent.first_offset == batch.base, (sent, batch.producer, batch.base)
+
+    def check_open_transactions(self) -> None:
+        for producer in range(2, COORDINATOR + 1):
+            expected = self.model.producer(producer)
+            known = self.log.producers.by_id.get(producer)
+            if all(b.base >= self.model.start for b in self.model.batches):
+                assert (known and known.epoch) == (expected and expected.epoch)
+            if expected is not None and (expected.first_offset or -1) >= self.model.start:
+                assert known is not None
+                assert known.transaction_start == expected.first_offset
+            if expected is not None and expected.first_offset is None:
+                assert known is None or known.transaction_start == -1
 
     def teardown(self) -> None:
         if hasattr(self, "log") and sys.exc_info()[0] is None:
@@ -298,11 +373,29 @@ class LogMachine(RuleBasedStateMachine):
         assert self.log.flushed_offset == self.log.end_offset
 
     def next_sequence(self, producer: int) -> tuple[int, int, int]:
-        sent = self.model.sent(producer)
-        if not sent:
-            return (producer, 0, 0)
-        last = sent[-1]
-        return (producer, last.producer[1], last.producer[2] + len(last.records))
+        known = self.model.producer(producer)
+        epoch = 0 if known is None else known.epoch
+        if producer == COORDINATOR:
+            return (producer, epoch, -1)
+        if known is None or not known.sent:
+            return (producer, epoch, 0)
+        last = known.sent[-1]
+        return (producer, epoch, last.producer[2] + len(last.records))
+
+    @property
+    def high_watermark(self) -> int:
+        """Up to where a partition that follows the disk is read."""
+        return max(self.log.flushed_offset, self.log.start_offset)
+
+    def last_stable_offset(self) -> int:
+        self.log.producers.settle(self.high_watermark)
+        first_unstable = self.log.producers.first_unstable
+        return max(self.log.start_offset, min(self.high_watermark, first_unstable))
+
+    def stored(self, upper: int) -> list[Record]:
+        """Return every record below an offset, markers too: time is looked up among all."""
+        found = [r for header, batch in read_all(self.log) for r in records(batch, header)]
+        return [record for record in found if self.model.start <= record.offset < upper]
 
     def offset_at(self, fraction: float) -> int:
         return self.model.start + int(fraction * (self.model.end - self.model.start))

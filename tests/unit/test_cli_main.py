@@ -32,7 +32,7 @@ def test_serve_loads_nothing_that_it_does_not_need() -> None:
 def test_help_lists_every_command() -> None:
     done = barnabas("--help")
     assert done.returncode == 0
-    for name in ("serve", "topic", "config", "produce", "consume", "log", "bench"):
+    for name in ("serve", "topic", "config", "produce", "consume", "group", "txn", "log", "bench"):
         assert name in done.stdout
 
 
@@ -43,6 +43,8 @@ def test_help_lists_every_command() -> None:
         *[("config", name) for name in ("get", "set")],
         ("produce",),
         ("consume",),
+        *[("group", name) for name in ("list", "describe", "reset", "delete")],
+        *[("txn", name) for name in ("list", "describe", "abort", "hanging")],
         *[("log", name) for name in ("dump", "verify")],
         *[("bench", name) for name in ("produce", "consume", "latency")],
     ],

@@ -14,6 +14,7 @@ ADVICE_BY_NAME = {
     "TOPIC_AUTHORIZATION_FAILED": "ask for an ACL on the topic",
     "GROUP_AUTHORIZATION_FAILED": "ask for an ACL on the group",
     "CLUSTER_AUTHORIZATION_FAILED": "ask for an ACL on the cluster",
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": "ask for an ACL on the transactional id",
     "_AUTHENTICATION": "check -X sasl.mechanism, sasl.username and sasl.password",
     "_SSL": "check -X security.protocol and the certificates",
     "_UNSUPPORTED_FEATURE": "this broker does not serve the call",

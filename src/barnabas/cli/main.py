@@ -31,6 +31,8 @@ COMMANDS = {
     "config": Entry("Read and change the settings of topics and brokers.", is_group=True),
     "produce": Entry("Send records from standard input or files."),
     "consume": Entry("Print records, from anywhere in a topic, once or for ever."),
+    "group": Entry("List, describe, reset and delete consumer groups.", is_group=True),
+    "txn": Entry("List and describe transactions, and abort those that hang.", is_group=True),
     "log": Entry("Look into segment files on disk, and check them.", is_group=True),
     "bench": Entry("Measure how fast a broker is.", is_group=True),
 }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 # A pipe has no width; names must not be cut because a program reads them.
 PIPE_COLUMNS = 100_000
@@ -28,15 +29,21 @@ def print_json(value: object) -> None:
 
 def print_table(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print columns; numbers to the right."""
+    console().print(table(titles, rows))
+
+
+def table(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> "Table":
+    """Return columns to print; numbers to the right, a dash for what is not known."""
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    columns = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for index, title in enumerate(titles):
-        numeric = bool(rows) and all(isinstance(row[index], int) for row in rows)
-        table.add_column(title, justify="right" if numeric else "left", overflow="fold")
+        cells = [row[index] for row in rows if row[index] is not None]
+        numeric = bool(cells) and all(isinstance(cell, int) for cell in cells)
+        columns.add_column(title, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        table.add_row(*("-" if cell is None else str(cell) for cell in row))
-    console().print(table)
+        columns.add_row(*("-" if cell is None else str(cell) for cell in row))
+    return columns
 
 
 def console() -> "Console":

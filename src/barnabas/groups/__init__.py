@@ -4,5 +4,7 @@ machine     all groups of one partition of `__consumer_offsets`: replay and what
 directory   the groups themselves, of either protocol
 classic     JoinGroup to LeaveGroup: members share out partitions among themselves
 consumer    KIP-848: the coordinator shares them out, member by member
-offsets     what was committed, and what waits for a transaction to end
+simple      a group without members, that only stores offsets
+offsets     what was committed: `offset_store` keeps it, `offset_records` writes it,
+            `offset_reading` tells it, `offset_expiry` ends it
 """

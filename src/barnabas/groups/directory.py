@@ -46,6 +46,9 @@ class Group(Protocol):
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
         """Raise the `ApiError` with which a look at the offsets is refused (KIP-848)."""
 
+    def touch(self, member_id: str) -> None:
+        """Hear from a member in passing: a commit counts as a heartbeat where heartbeats count."""
+
     def subscribes_to(self, topic: str) -> bool:
         """Tell whether members read a topic, as far as is known: its offsets must stay then."""
 

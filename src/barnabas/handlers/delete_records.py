@@ -1,49 +1,72 @@
-"""DeleteRecords (key 21), versions 0 to 2. Offset -1 is the high watermark: everything."""
+"""DeleteRecords (key 21), versions 0 to 2. Offset -1 is the high watermark: everything.
 
+Records that are in the log and not yet safe are waited for: a producer with acks=1 has been told
+of them already.
+"""
+
+from barnabas.handlers.answers import all_of
 from barnabas.handlers.context import RequestContext
 from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.pending import Pending
 from barnabas.node.node import Node
+from barnabas.node.partition import Partition
 from barnabas.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
+    DeleteRecordsTopic,
     DeleteRecordsTopicResult,
 )
 
 HIGH_WATERMARK = -1
 
+Result = DeleteRecordsPartitionResult
+TopicResult = DeleteRecordsTopicResult
+
 
 def handle(
     node: Node, request: DeleteRecordsRequest, context: RequestContext
-) -> DeleteRecordsResponse:
+) -> Pending[DeleteRecordsResponse]:
     """Raise the start of logs; retention removes the segments that fall below."""
     del context
-    return DeleteRecordsResponse(
-        topics=[
-            DeleteRecordsTopicResult(
-                name=topic.name,
-                partitions=[_delete(node, topic.name, wanted) for wanted in topic.partitions],
-            )
-            for topic in request.topics
-        ]
-    )
+    topics = all_of([_topic(node, topic) for topic in request.topics])
+    return topics.map(lambda results: DeleteRecordsResponse(topics=results))
 
 
-def _delete(node: Node, topic: str, wanted: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
+def _topic(node: Node, topic: DeleteRecordsTopic) -> TopicResult | Pending[TopicResult]:
+    results = all_of([_delete(node, topic.name, wanted) for wanted in topic.partitions])
+    return results.map(lambda done: TopicResult(name=topic.name, partitions=done))
+
+
+def _delete(node: Node, topic: str, wanted: DeleteRecordsPartition) -> Result | Pending[Result]:
     index = wanted.partition_index
     try:
         partition = node.find(topic, index)
         offset = partition.high_watermark if wanted.offset == HIGH_WATERMARK else wanted.offset
-        if not 0 <= offset <= partition.high_watermark:
+        if not 0 <= offset <= partition.log.end_offset:
             raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE)  # noqa: TRY301
         if not partition.config.deletes:
             raise ApiError(ErrorCode.POLICY_VIOLATION)  # noqa: TRY301
+    except ApiError as error:
+        return _refused(index, error.code)
+    done: Pending[Result] = Pending()
+    partition.when_safe(
+        offset,
+        lambda: done.complete(_raise_start(partition, offset)),
+        lambda: done.complete(_refused(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)),
+    )
+    return done
+
+
+def _raise_start(partition: Partition, offset: int) -> Result:
+    index = partition.name.partition
+    try:
         partition.delete_before(offset)
     except ApiError as error:
-        return DeleteRecordsPartitionResult(
-            partition_index=index, low_watermark=-1, error_code=error.code
-        )
-    return DeleteRecordsPartitionResult(
-        partition_index=index, low_watermark=partition.log.start_offset
-    )
+        return _refused(index, error.code)
+    return Result(partition_index=index, low_watermark=partition.log.start_offset)
+
+
+def _refused(index: int, code: ErrorCode) -> Result:
+    return Result(partition_index=index, low_watermark=-1, error_code=code)

@@ -35,6 +35,12 @@ def handle(
                 raise ApiError(  # noqa: TRY301
                     ErrorCode.TOPIC_DELETION_DISABLED, "delete_topics is off in the settings"
                 )
+            if name in node.coordinators.topics and name in node.image.topics:
+                raise ApiError(  # noqa: TRY301
+                    ErrorCode.POLICY_VIOLATION,
+                    f"{name} holds what groups or transactions must not lose; "
+                    "delete groups and their offsets instead",
+                )
             records.append(topics.delete_topic(node.image, name))
             topic_id = node.image.topics[name].topic_id
             results.append(DeletableTopicResult(name=name, topic_id=topic_id))

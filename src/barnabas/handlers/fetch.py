@@ -2,6 +2,8 @@
 
 Whole batches are returned, from the one that holds the offset on, and at least one even over the
 limits. The answer waits until `min_bytes` are there, something went wrong, or `max_wait` is over.
+With read_committed nothing is returned from the last stable offset on, and the transactions that
+were aborted are listed: the client leaves out their records.
 Deviations: no follower fetching and no diverging epochs yet; followers do not exist.
 """
 
@@ -69,6 +71,7 @@ class Fetch:
     """One request, until it is answered."""
 
     __slots__ = (
+        "committed_only",
         "context",
         "everything",
         "follower",
@@ -90,6 +93,7 @@ class Fetch:
     ) -> None:
         self.node = node
         self.request = request
+        self.committed_only = request.isolation_level == READ_COMMITTED
         self.context = context
         self.follower = follower
         self.everything = everything
@@ -191,9 +195,12 @@ class Fetch:
             records = partition.read(
                 wanted.fetch_offset,
                 min(wanted.max_bytes, budget),
-                committed_only=self.request.isolation_level == READ_COMMITTED,
+                committed_only=self.committed_only,
                 at_least_one=first,
             )
+            aborted = None
+            if self.committed_only:
+                aborted = partition.aborted(wanted.fetch_offset, records)
         except ApiError as error:
             if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
                 high, start = partition.high_watermark, partition.log.start_offset
@@ -206,5 +213,5 @@ class Fetch:
             partition.last_stable_offset,
             partition.log.start_offset,
             records,
-            () if self.request.isolation_level == READ_COMMITTED else None,
+            aborted,
         )

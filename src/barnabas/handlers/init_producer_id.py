@@ -1,11 +1,18 @@
-"""InitProducerId (key 22), versions 0 to 5, for idempotent producers.
+"""InitProducerId (key 22), versions 0 to 5.
 
 Without a transactional id every call gets an id of its own at epoch 0, as in Kafka, whatever the
-producer had before. Transactional ids are refused until there are transactions.
+producer had before. With one, older instances of the producer are fenced: the epoch is raised, and
+a transaction that is open is aborted first. From version 3 on a producer that goes on after an
+error says who it was (KIP-360). Version 6 (two-phase commit) is not served.
+
+The answer waits for a transaction that is being ended, up to a second: Kafka answers
+CONCURRENT_TRANSACTIONS and has clients ask again.
 """
 
 from barnabas.handlers.context import RequestContext
+from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.ids import NO_PRODUCER_ID
 from barnabas.model.pending import Pending
 from barnabas.node.node import Node
 from barnabas.protocol.messages.init_producer_id import (
@@ -13,13 +20,26 @@ from barnabas.protocol.messages.init_producer_id import (
     InitProducerIdResponse,
 )
 
+NO_EPOCH = -1
+KNOWS_FENCED_FROM = 4
 
-def handle(
-    node: Node, request: InitProducerIdRequest, context: RequestContext
-) -> InitProducerIdResponse | Pending[InitProducerIdResponse]:
-    """Give out an id that was never given out before."""
-    if request.transactional_id is not None:
-        return InitProducerIdResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+Answer = InitProducerIdResponse | Pending[InitProducerIdResponse]
+
+
+def handle(node: Node, request: InitProducerIdRequest, context: RequestContext) -> Answer:
+    """Give out an id, or the right to a transactional id."""
+    named = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
+    if (named.producer_id == NO_PRODUCER_ID) != (named.producer_epoch == NO_EPOCH):
+        return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST)
+    if request.transactional_id is None:
+        return _fresh(node, context)
+    if not request.transactional_id:
+        return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST)
+    expected = None if named.producer_id == NO_PRODUCER_ID else named
+    return _initialize(node, request.transactional_id, request, expected, context)
+
+
+def _fresh(node: Node, context: RequestContext) -> Answer:
     try:
         fresh = node.next_producer_id(context.now_ms)
     except ApiError as error:
@@ -27,3 +47,28 @@ def handle(
     return fresh.map(
         lambda producer_id: InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
     )
+
+
+def _initialize(
+    node: Node,
+    transactional_id: str,
+    request: InitProducerIdRequest,
+    expected: ProducerIdAndEpoch | None,
+    context: RequestContext,
+) -> Answer:
+    answer = node.transactions.ask(
+        transactional_id,
+        lambda machine, spare_id: machine.initialize(
+            transactional_id, request.transaction_timeout_ms, expected, spare_id
+        ),
+    )
+
+    def respond(result: ProducerIdAndEpoch | ErrorCode) -> InitProducerIdResponse:
+        if not isinstance(result, ErrorCode):
+            producer_id, producer_epoch = result
+            return InitProducerIdResponse(producer_id=producer_id, producer_epoch=producer_epoch)
+        if result is ErrorCode.PRODUCER_FENCED and context.version < KNOWS_FENCED_FROM:
+            return InitProducerIdResponse(error_code=ErrorCode.INVALID_PRODUCER_EPOCH)
+        return InitProducerIdResponse(error_code=result)
+
+    return answer.map(respond)

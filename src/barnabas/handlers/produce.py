@@ -3,13 +3,25 @@ where the lowest is 3 (Kafka 4 does the same, KAFKA-18659).
 
 Topic ids from version 13. acks=0 gets no answer, and a failure closes the connection, as in
 Kafka. acks=1 is answered once the batch is in the log, acks=all once it is below the high
-watermark. Transactional producers are refused until there are transactions.
+watermark.
+
+A transactional batch enters a partition where its producer has a transaction open already.
+Elsewhere the coordinator is asked first (KIP-890): from version 12 on to add the partition to the
+transaction (transaction version 2), before that only whether it is part of it. What waits is
+answered in time, or REQUEST_TIMED_OUT; with acks=0 nobody hears of a refusal. A request without a
+transactional id is refused only for those partitions whose batches are transactional, where Kafka
+refuses it as a whole.
 """
 
+from struct import Struct
+
 from barnabas.handlers.context import RequestContext
+from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.errors import ApiError, ErrorCode, WireError
+from barnabas.model.ids import TopicPartition
 from barnabas.model.pending import Pending
 from barnabas.model.timers import Timer, Timers
+from barnabas.node.admissions import Decided
 from barnabas.node.node import Node
 from barnabas.node.partition import Partition
 from barnabas.protocol.produce import (
@@ -17,11 +29,25 @@ from barnabas.protocol.produce import (
     ProduceRequest,
     encode_response,
 )
+from barnabas.protocol.records import CODEC_MASK, HEADER_BYTES, TRANSACTIONAL
 
 TopicKey = str | bytes
 ACKS_ALL = -1
 ZSTD = 4
 ZSTD_FROM_VERSION = 7
+ATTRIBUTES_AT = 22
+KNOWS_ABORTABLE_FROM = 11
+ADDS_FROM = 12
+
+COORDINATOR_TROUBLE = (
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
+
+_PRODUCER_AT_43 = Struct(">qh")
 
 
 class Answer:
@@ -47,6 +73,17 @@ class Answer:
         self._awaited += 1
         self._unsafe.append((key, partition, offset))
         partition.when_safe(offset, self._arrived)
+
+    def expect_admission(self, results: list[PartitionResult], index: int) -> int:
+        """Wait for `admitted`, for a result at the place that is returned."""
+        self._awaited += 1
+        results.append(PartitionResult(index, ErrorCode.REQUEST_TIMED_OUT))
+        return len(results) - 1
+
+    def admitted(self, results: list[PartitionResult], place: int, result: PartitionResult) -> None:
+        """Take the result of a batch whose admission was decided."""
+        results[place] = result
+        self._arrived()
 
     def wait(self, timers: Timers, timeout_ms: int) -> Pending[bytes]:
         """Promise the answer for when everything is safe, or for when time is over."""
@@ -90,20 +127,25 @@ def handle(
     """Append every batch; answer when the producer's acks are met."""
     if request.acks not in (ACKS_ALL, 0, 1):
         return _refuse_all(request, context, ErrorCode.INVALID_REQUIRED_ACKS)
-    if request.transactional_id is not None:
-        return _refuse_all(request, context, ErrorCode.INVALID_REQUEST)
     answer = Answer(context)
     size = 0
-    for key, batches in request.topics:
-        results: list[PartitionResult] = []
-        for index, records in batches:
-            size += 0 if records is None else len(records)
-            results.append(_append(node, answer, key, index, records, request.acks))
-        answer.results.append((key, results))
+    if request.transactional_id is not None:
+        try:
+            size = _append_in_transaction(node, answer, request, request.transactional_id)
+        except ApiError as error:
+            return _refuse_all(request, context, error.code)
+    else:
+        for key, batches in request.topics:
+            results: list[PartitionResult] = []
+            for index, records in batches:
+                size += 0 if records is None else len(records)
+                results.append(_append(node, answer, key, index, records, request.acks))
+            answer.results.append((key, results))
     if node.produce_quota.limits:
         context.throttle_ms = node.produce_quota.use(context.client_id, size, context.now_ms)
     if request.acks == 0:
-        _check_unanswered(answer)
+        if answer.complete:
+            _check_unanswered(answer)
         return None
     if answer.complete:
         return answer.encode()
@@ -111,15 +153,24 @@ def handle(
 
 
 def _append(
-    node: Node, answer: Answer, key: TopicKey, index: int, records: memoryview | None, acks: int
+    node: Node,
+    answer: Answer,
+    key: TopicKey,
+    index: int,
+    records: memoryview | None,
+    acks: int,
+    *,
+    admitted: bool = False,
 ) -> PartitionResult:
     context = answer.context
     try:
         partition = node.find(key, index)
         if records is None:
             raise ApiError(ErrorCode.INVALID_RECORD, "there are no records")  # noqa: TRY301
-        if context.version < ZSTD_FROM_VERSION and len(records) > 22 and records[22] & 7 == ZSTD:
-            raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)  # noqa: TRY301
+        if len(records) > ATTRIBUTES_AT and (
+            context.version < ZSTD_FROM_VERSION or records[ATTRIBUTES_AT] & TRANSACTIONAL
+        ):
+            _check_attributes(records[ATTRIBUTES_AT], context.version, admitted=admitted)
         appended = partition.append(records, context.now_ms)
     except ApiError as error:
         return PartitionResult(index, error.code, message=error.message)
@@ -127,6 +178,116 @@ def _append(
         answer.expect(key, partition, appended.required_offset)
     return PartitionResult(
         index, 0, appended.base_offset, appended.append_time_ms, partition.log.start_offset
+    )
+
+
+def _check_attributes(attributes: int, version: int, *, admitted: bool) -> None:
+    if attributes & TRANSACTIONAL and not admitted:
+        raise ApiError(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            "a transactional batch needs a transactional id",
+        )
+    if version < ZSTD_FROM_VERSION and attributes & CODEC_MASK == ZSTD:
+        raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+
+
+def _append_in_transaction(
+    node: Node, answer: Answer, request: ProduceRequest, transactional_id: str
+) -> int:
+    """Append what may enter; have the rest wait for the coordinator. Return how much it is."""
+    producer = _producer_of(request)
+    waiting: list[tuple[TopicPartition, Decided]] = []
+    size = 0
+    for key, batches in request.topics:
+        results: list[PartitionResult] = []
+        answer.results.append((key, results))
+        for index, records in batches:
+            size += 0 if records is None else len(records)
+            partition = _closed_to(node, key, index, records)
+            if partition is None:
+                done = _append(node, answer, key, index, records, request.acks, admitted=True)
+                results.append(done)
+            else:
+                assert records is not None
+                decided = _waiter(node, answer, results, (key, index, records), request.acks)
+                waiting.append((partition.name, decided))
+    if waiting:
+        assert producer is not None
+        adds = answer.context.version >= ADDS_FROM
+        node.transactions.admissions.enter(transactional_id, producer, waiting, adds=adds)
+    return size
+
+
+def _waiter(
+    node: Node,
+    answer: Answer,
+    results: list[PartitionResult],
+    batch: tuple[TopicKey, int, memoryview],
+    acks: int,
+) -> Decided:
+    """Return what is to be done once it is known whether a batch may enter."""
+    key, index, records = batch
+    place = answer.expect_admission(results, index)
+    kept = memoryview(bytearray(records))  # where it lies now, the next request will
+
+    def decided(code: ErrorCode) -> None:
+        if code:
+            result = _not_admitted(index, code, answer.context.version)
+        else:
+            result = _append(node, answer, key, index, kept, acks, admitted=True)
+        answer.admitted(results, place, result)
+
+    return decided
+
+
+def _not_admitted(index: int, code: ErrorCode, version: int) -> PartitionResult:
+    """Return an error as producers understand it: some would not retry after a coordinator's."""
+    told_as_it_is = code is ErrorCode.CONCURRENT_TRANSACTIONS and version >= ADDS_FROM
+    if code in COORDINATOR_TROUBLE and not told_as_it_is:
+        message = f"the transaction's coordinator answered {code.name}"
+        return PartitionResult(index, ErrorCode.NOT_ENOUGH_REPLICAS, message=message)
+    if code is ErrorCode.TRANSACTION_ABORTABLE and version < KNOWS_ABORTABLE_FROM:
+        code = ErrorCode.INVALID_TXN_STATE
+    return PartitionResult(index, code, message="the transaction does not take the batch")
+
+
+def _closed_to(
+    node: Node, key: TopicKey, index: int, records: memoryview | None
+) -> Partition | None:
+    """Return the partition that a batch may not enter without asking."""
+    if records is None or not is_transactional(records):
+        return None
+    try:
+        partition = node.find(key, index)
+    except ApiError:
+        return None  # the append will say so
+    return None if has_open_transaction(partition, records) else partition
+
+
+def _producer_of(request: ProduceRequest) -> ProducerIdAndEpoch | None:
+    """Return who sent the transactional batches, if there are any."""
+    producers = {
+        ProducerIdAndEpoch(*_PRODUCER_AT_43.unpack_from(records, 43))
+        for _, batches in request.topics
+        for _, records in batches
+        if records is not None and is_transactional(records)
+    }
+    if len(producers) > 1:
+        raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    return next(iter(producers), None)
+
+
+def is_transactional(records: memoryview) -> bool:
+    """Tell whether a batch belongs to a transaction, if it is one."""
+    return len(records) >= HEADER_BYTES and bool(records[ATTRIBUTES_AT] & TRANSACTIONAL)
+
+
+def has_open_transaction(partition: Partition, records: memoryview) -> bool:
+    """Tell whether the transaction that a batch belongs to has begun in a partition."""
+    producer_id, producer_epoch = _PRODUCER_AT_43.unpack_from(records, 43)
+    return (
+        partition.open_transaction(producer_id) is not None
+        and partition.producer_epoch(producer_id) == producer_epoch
     )
 
 

@@ -13,7 +13,13 @@ from struct import Struct
 from typing import NamedTuple
 
 from barnabas.handlers.context import RequestContext
-from barnabas.handlers.produce import ACKS_ALL, Answer
+from barnabas.handlers.produce import (
+    ACKS_ALL,
+    ATTRIBUTES_AT,
+    Answer,
+    has_open_transaction,
+    is_transactional,
+)
 from barnabas.model.errors import ApiError
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
@@ -22,6 +28,7 @@ from barnabas.node.partition import Appended, Partition
 from barnabas.protocol.headers import RequestHeader, response_header
 from barnabas.protocol.primitives import read_uvarint, uvarint
 from barnabas.protocol.produce import FLEXIBLE_FROM, PartitionResult, ProduceRequest
+from barnabas.protocol.records import TRANSACTIONAL
 
 PRODUCE = 0
 SHAPES_MAX = 10_000
@@ -48,13 +55,23 @@ class Framing(NamedTuple):
 class Shape:
     """Everything about a request but its records, and about its answer but the offsets."""
 
-    __slots__ = ("_answer", "_framing", "acks", "index", "key", "partition", "timeout_ms")
+    __slots__ = (
+        "_answer",
+        "_framing",
+        "acks",
+        "index",
+        "key",
+        "partition",
+        "timeout_ms",
+        "transactional",
+    )
 
     def __init__(self, version: int, request: ProduceRequest, partition: Partition) -> None:
         ((self.key, ((self.index, _),)),) = request.topics
         self.partition = partition
         self.acks = request.acks
         self.timeout_ms = request.timeout_ms
+        self.transactional = request.transactional_id is not None
         self._framing = _framing(version, self.key)
         head, tail = self._framing
         self._answer = Struct(f">ii{len(head)}sihqqq{len(tail)}s")
@@ -95,6 +112,12 @@ class Shapes:
             return None
         records = _records(frame, prefix_bytes, version)
         if records is None:
+            return None
+        if (
+            len(records) > ATTRIBUTES_AT
+            and records[ATTRIBUTES_AT] & TRANSACTIONAL
+            and not _may_enter(shape, records)
+        ):
             return None
         try:
             appended = shape.partition.append(records, now_ms)
@@ -146,11 +169,17 @@ def _has_shape(header: RequestHeader, request: ProduceRequest) -> bool:
     return (
         header.api_version >= LOWEST_VERSION
         and request.acks in (1, ACKS_ALL)
-        and request.transactional_id is None
         and len(request.topics) == 1
         and len(request.topics[0].partitions) == 1
         and request.topics[0].partitions[0][1] is not None
     )
+
+
+def _may_enter(shape: Shape, records: memoryview) -> bool:
+    """Tell whether a transactional batch needs nobody to be asked."""
+    if not shape.transactional or not is_transactional(records):
+        return False
+    return has_open_transaction(shape.partition, records)
 
 
 def _records(frame: memoryview, position: int, version: int) -> memoryview | None:

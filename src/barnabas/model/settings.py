@@ -243,8 +243,8 @@ class GroupSettings:
     consumer_session_timeout_ms: int = 45 * SECOND_MS
     """The silence after which a member of a `consumer` group (KIP-848) is taken for dead."""
 
-    consumer_heartbeat_interval_ms: int = 5 * SECOND_MS
-    """How often members of `consumer` groups report."""
+    consumer_heartbeat_interval_ms: int = SECOND_MS
+    """How often members of `consumer` groups report, and how soon they hear of a rebalance."""
 
     consumer_regex_refresh_interval_ms: int = 10 * MINUTE_MS
     """How often regular expressions are matched against all topics without an occasion."""

@@ -43,8 +43,14 @@ class Coordinators:
             node,
             TRANSACTIONS_TOPIC,
             settings.transactions.log_partitions,
-            lambda shard: TransactionMachine(settings.transactions, shard),
+            lambda shard: TransactionMachine(
+                settings.transactions,
+                shard,
+                lambda ending: node.transactions.end(shard, ending),
+            ),
         )
+        self.topics: dict[str, CoordinatorSet[GroupMachine] | CoordinatorSet[TransactionMachine]]
+        self.topics = {GROUPS_TOPIC: self.groups, TRANSACTIONS_TOPIC: self.transactions}
 
     def start(self) -> None:
         """Take up everything that is coordinated here, soon after the start."""

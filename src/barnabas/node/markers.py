@@ -1,8 +1,16 @@
-"""Markers: the control records that end a transaction in each partition it wrote to."""
+"""Markers: the control records that end a transaction in each partition it wrote to.
+
+A marker in `__consumer_offsets` makes the offsets that were committed in the transaction count,
+or has them forgotten: the coordinator of that partition hears of it in the order of the log.
+"""
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from barnabas.model.coordination import ProducerIdAndEpoch
+from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.pending import Pending
+from barnabas.node.coordinators import GROUPS_TOPIC
+from barnabas.protocol.markers import ABORT, COMMIT, EndMarker, build_marker
 
 if TYPE_CHECKING:
     from barnabas.node.node import Node
@@ -22,5 +30,25 @@ class Marker(NamedTuple):
 def write_marker(
     node: "Node", topic: str, partition: int, marker: Marker, now_ms: int
 ) -> Pending[bool]:
-    """Append a marker; answer once it is safe. Raises `ApiError` where it is refused."""
-    raise NotImplementedError
+    """Append a marker; answer once it is safe. Raises `ApiError` where it is refused.
+
+    It is written whether or not the producer has a transaction open in the partition: then it
+    still carries the epoch that fences what comes late. Where the topic is deleted before the
+    marker is safe, the answer fails with UNKNOWN_TOPIC_OR_PARTITION.
+    """
+    found = node.find(topic, partition)
+    # Taken up before the marker is in the log, or it would be replayed twice.
+    shard = node.coordinators.groups.shard_on(partition) if topic == GROUPS_TOPIC else None
+    end = EndMarker(COMMIT if marker.commit else ABORT, marker.coordinator_epoch)
+    batch = build_marker(marker.producer_id, marker.producer_epoch, end, now_ms)
+    required_offset = found.append_marker(batch, marker.transaction_version)
+    if shard is not None:
+        producer = ProducerIdAndEpoch(marker.producer_id, marker.producer_epoch)
+        shard.machine.replay_marker(producer, committed=marker.commit)
+    written: Pending[bool] = Pending()
+    found.when_safe(
+        required_offset,
+        lambda: written.complete(result=True),
+        lambda: written.fail(ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)),
+    )
+    return written

@@ -211,6 +211,9 @@ class Node:
 
     def auto_create(self, name: str, now_ms: int) -> Pending[bool]:
         """Make a topic that somebody asked for by name, with the broker's defaults."""
+        internal = self.coordinators.topics.get(name)
+        if internal is not None:  # whoever asks, it must be what a coordinator needs
+            return internal.ensure(now_ms)
         return self.create_topic(name, self.settings.broker.default_partitions, {}, now_ms)
 
     def create_topic(

@@ -3,6 +3,9 @@
 Records are appended to the log at once and can be read once they are below the high watermark.
 Under `flush=ack` that follows the disk: a record that a power cut could take back is neither
 acknowledged to acks=all nor shown to a consumer. Under `flush=interval` it follows the log's end.
+
+Who reads committed records only reads up to the last stable offset, where the first transaction
+begins of which it is not known, or not safe yet, how it ended.
 """
 
 from collections import deque
@@ -16,7 +19,13 @@ from barnabas.model.ports import FileSlice
 from barnabas.node.effects import Effect, Flush, Notice
 from barnabas.node.group_commit import GroupCommit
 from barnabas.node.validation import checked
-from barnabas.protocol.records import BatchHeader, parse_header, stamp_append_time
+from barnabas.protocol.markers import parse_marker
+from barnabas.protocol.records import (
+    TRANSACTIONAL,
+    BatchHeader,
+    parse_header,
+    stamp_append_time,
+)
 from barnabas.storage.flush import FlushTask
 from barnabas.storage.log import Log, LogSettings
 
@@ -25,7 +34,7 @@ class Watcher(Protocol):
     """Whoever wants to know that there is more to read."""
 
     def on_progress(self) -> None:
-        """Hear that the high watermark moved."""
+        """Hear that the high watermark moved; the last stable offset may have, too."""
 
 
 class Appended(NamedTuple):
@@ -34,6 +43,15 @@ class Appended(NamedTuple):
     base_offset: int
     append_time_ms: int
     required_offset: int
+
+
+class Waiting(NamedTuple):
+    """Whoever waits for an offset to become safe."""
+
+    offset: int
+    action: Callable[[], None]
+    gone: Callable[[], None] | None
+    """Called instead where the partition goes away before."""
 
 
 class Partition:
@@ -76,7 +94,7 @@ class Partition:
         self.high_watermark = log.end_offset
         log.epochs.assign(leader_epoch, log.end_offset)
         self.watchers: dict[Watcher, None] = {}
-        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
+        self._waiting: deque[Waiting] = deque()
         self.retired = False
         self._flushing = False
         self._storage_failed = False
@@ -86,8 +104,23 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        """Up to where read_committed may read: all, until there are transactions."""
-        return self.high_watermark
+        """Up to where read_committed may read: before it, every transaction has ended."""
+        first_unstable = self.log.producers.first_unstable
+        if first_unstable >= self.high_watermark:
+            return self.high_watermark
+        return max(first_unstable, self.log.start_offset)
+
+    def open_transaction(self, producer_id: int) -> int | None:
+        """Return where the open transaction of a producer begins, if it has one here."""
+        producer = self.log.producers.by_id.get(producer_id)
+        if producer is None or producer.transaction_start < 0:
+            return None
+        return producer.transaction_start
+
+    def producer_epoch(self, producer_id: int) -> int | None:
+        """Return the last epoch of a producer that was seen here, if any is remembered."""
+        producer = self.log.producers.by_id.get(producer_id)
+        return None if producer is None else producer.epoch
 
     def configure(self, config: TopicConfig) -> None:
         """Take on another configuration from the next append on."""
@@ -125,20 +158,36 @@ class Partition:
         return Appended(base_offset, append_time_ms, self.log.end_offset)
 
     def append_own(self, batch: bytearray) -> None:
-        """Write a batch that this broker made; raise `ApiError` where the disk refuses."""
+        """Write a batch that this broker made.
+
+        Raises `ApiError` where the disk refuses, or where it is part of a transaction of a
+        producer whose epoch was raised since.
+        """
         header = parse_header(batch)
+        if header.attributes & TRANSACTIONAL:
+            self.log.producers.check_epoch(header)
         self._write(memoryview(batch), header)
         if self._follows_disk:
             self._commits.appended(self, header.size)
         else:
             self._advance()
 
-    def when_safe(self, offset: int, action: Callable[[], None]) -> None:
+    def append_marker(self, batch: bytearray, transaction_version: int) -> int:
+        """Write the end of a transaction; return the high watermark that makes it safe."""
+        header = parse_header(batch)
+        marker = parse_marker(batch, header)
+        self.log.producers.check_marker(header, marker, transaction_version)
+        self.append_own(batch)
+        return self.log.end_offset
+
+    def when_safe(
+        self, offset: int, action: Callable[[], None], gone: Callable[[], None] | None = None
+    ) -> None:
         """Call the action once everything below the offset may be acknowledged."""
         if self.high_watermark >= offset:
             action()
         else:
-            self._waiting.append((offset, action))
+            self._waiting.append(Waiting(offset, action, gone))
 
     def read(
         self, offset: int, limit_bytes: int, *, committed_only: bool, at_least_one: bool
@@ -155,6 +204,17 @@ class Partition:
         except OSError as error:
             self._complain("the disk refused a read", offset, error)
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+
+    def aborted(self, offset: int, piece: FileSlice | None) -> tuple[tuple[int, int], ...]:
+        """Return producer and first offset of aborted transactions that overlap what was read."""
+        if piece is None:
+            return ()
+        try:
+            found = self.log.aborted_in(offset, piece)
+        except OSError as error:
+            self._complain("the disk refused a read", offset, error)
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        return tuple((entry.producer_id, entry.first_offset) for entry in found)
 
     def check_leader_epoch(self, epoch: int) -> None:
         """Refuse a client that knows an older or a newer leader than this one."""
@@ -179,9 +239,12 @@ class Partition:
         for watcher in list(self.watchers):
             watcher.on_progress()
         self.watchers.clear()
-        self._waiting.clear()
+        waiting, self._waiting = self._waiting, deque()
         self.retired = True
         self._flushing = True  # no more syncs: the files are going away
+        for each in waiting:
+            if each.gone is not None:
+                each.gone()
 
     def flush(self) -> None:
         """Sync what is not synced yet, whatever the policy."""
@@ -232,9 +295,11 @@ class Partition:
         if safe <= self.high_watermark:
             return
         self.high_watermark = safe
+        if log.producers.ended:
+            log.producers.settle(safe)
         waiting = self._waiting
-        while waiting and waiting[0][0] <= safe:
-            waiting.popleft()[1]()
+        while waiting and waiting[0].offset <= safe:
+            waiting.popleft().action()
         for watcher in list(self.watchers):
             watcher.on_progress()
 

@@ -22,9 +22,8 @@ from barnabas.node.partition import Partition
 from barnabas.protocol.records import (
     TRANSACTIONAL,
     BatchHeader,
-    Record,
     batches,
-    build,
+    build_own,
     control_type,
     records,
 )
@@ -113,15 +112,12 @@ class Shard(Generic[M]):
     def _append(self, outcome: Outcome[T]) -> None:
         producer = outcome.producer
         wall_ms = self._timers.wall_ms
-        content = [
-            Record(number, wall_ms, key, value)
-            for number, (key, value) in enumerate(outcome.records)
-        ]
         if producer is None:
-            batch = build(content)
+            batch = build_own(outcome.records, wall_ms)
         else:
-            batch = build(
-                content,
+            batch = build_own(
+                outcome.records,
+                wall_ms,
                 attributes=TRANSACTIONAL,
                 producer_id=producer.producer_id,
                 producer_epoch=producer.producer_epoch,

@@ -13,6 +13,7 @@ from barnabas.protocol.records import (
     CRC_FROM,
     LENGTH_OVERHEAD,
     MAGIC,
+    TRANSACTIONAL,
     BatchHeader,
     checksum,
     recompress,
@@ -65,8 +66,11 @@ def _check_shape(batch: memoryview, header: BatchHeader, config: TopicConfig) ->
         raise ApiError(ErrorCode.INVALID_RECORD, "clients do not write control batches")
     if header.attributes & CODEC_MASK > Codec.ZSTD:
         raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"codec {header.codec} is not known")
-    if header.producer_id >= 0 and header.base_sequence < 0:
-        raise ApiError(ErrorCode.INVALID_RECORD, "a batch with a producer id needs a sequence")
+    if header.producer_id >= 0:
+        if header.base_sequence < 0:
+            raise ApiError(ErrorCode.INVALID_RECORD, "a batch with a producer id needs a sequence")
+    elif header.attributes & TRANSACTIONAL:
+        raise ApiError(ErrorCode.INVALID_RECORD, "a transaction needs a producer id")
 
 
 def _check_size(size: int, config: TopicConfig) -> None:

@@ -5,9 +5,10 @@ int16. Kinds that are not known are for a later broker to read, and are passed o
 """
 
 from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
 from struct import Struct
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from barnabas.model.coordination import CoordinatorRecord
 from barnabas.model.errors import CorruptBatchError, WireError
@@ -41,12 +42,11 @@ def decode(tables: Mapping[int, RecordFacts], record: CoordinatorRecord) -> Stor
     facts = tables.get(_NUMBER.unpack_from(record.key)[0])
     if facts is None:
         return None
-    module = import_module(f"{PACKAGE}.{facts.module}")
     try:
-        key: Message = decode_exact(getattr(module, facts.key), 0, record.key, _NUMBER.size)
+        key = decode_exact(record_class(facts.module, facts.key), 0, record.key, _NUMBER.size)
         if record.value is None:
             return Stored(key, None)
-        return Stored(key, _decode_value(getattr(module, facts.value), record.value))
+        return Stored(key, _decode_value(record_class(facts.module, facts.value), record.value))
     except WireError as error:
         raise CorruptBatchError(f"a coordinator's record cannot be read: {error}") from error
 
@@ -59,6 +59,12 @@ def decode_group_record(record: CoordinatorRecord) -> Stored | None:
 def decode_transaction_record(record: CoordinatorRecord) -> Stored | None:
     """Read a record of `__transaction_state`."""
     return decode(TRANSACTION_RECORDS, record)
+
+
+@cache
+def record_class(module: str, name: str) -> type[Message]:
+    """Return a class by its module and name."""
+    return cast("type[Message]", getattr(import_module(f"{PACKAGE}.{module}"), name))
 
 
 def _encode_key(key: Message) -> bytes:
@@ -86,6 +92,5 @@ def _kind_of(cls: type[Message]) -> int:
     if not _kinds:
         for tables in (GROUP_RECORDS, TRANSACTION_RECORDS):
             for number, facts in tables.items():
-                module = import_module(f"{PACKAGE}.{facts.module}")
-                _kinds[getattr(module, facts.key)] = number
+                _kinds[record_class(facts.module, facts.key)] = number
     return _kinds[cls]

@@ -163,7 +163,7 @@ class _Decoder:
             return
         self.read("b", "n")
         self.flush()
-        with self.source.block("if n < 0"):
+        with self.source.block("if n < 0" if field.tag is None else "if n == 0"):
             self.line(f"{sink}None")
         with self.source.block("else"):
             self.struct(cls, inner, depth + 1)

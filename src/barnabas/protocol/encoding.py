@@ -174,7 +174,10 @@ class _Encoder:
         self.line(f"{self.sink}(s)")
 
     def struct_field(self, field: Field, value: str, path: str, depth: int) -> None:
-        """Emit code for a struct in a field, behind a presence byte where it may be null."""
+        """Emit code for a struct in a field, behind a presence byte where it may be null.
+
+        That byte is 1, else -1 in a field and 0 in a tagged one.
+        """
         assert field.struct is not None
         inner = f"o{depth + 1}"
         self.line(f"{inner} = {value}")
@@ -183,7 +186,8 @@ class _Encoder:
             return
         self.flush()
         with self.source.block(f"if {inner} is None"):
-            self.line(f"{self.sink}(b'\\xff')")
+            null = bytes([0xFF if field.tag is None else 0])
+            self.line(f"{self.sink}({null!r})")
         with self.source.block("else"):
             self.run.append(("b", "1"))
             self.struct(field.struct, inner, path, depth + 1)
@@ -263,6 +267,6 @@ def _differs(field: Field, value: str) -> str:
         return f"{value} is None or {value}"
     if field.struct is not None:
         # A struct is at its default when all of it is, whatever the version.
-        inner = fields_at(field.struct, 0)
-        return " or ".join(_differs(part, f"{value}.{part.name}") for part in inner) or "False"
+        parts = [_differs(part, f"{value}.{part.name}") for part in fields_at(field.struct, 0)]
+        return " or ".join([f"{value} is None"] * field.nullable + parts) or "False"
     return f"{value} != {field.default!r}"

@@ -29,6 +29,7 @@ CODEC_MASK = 0x07
 LOG_APPEND_TIME = 0x08
 TRANSACTIONAL = 0x10
 CONTROL = 0x20
+IN_TRANSACTION = TRANSACTIONAL | CONTROL
 DELETE_HORIZON = 0x40
 
 _OFFSET = struct.Struct(">q")
@@ -231,6 +232,19 @@ def write_varint(target: bytearray, value: int) -> None:
     target.append(raw)
 
 
+def _short() -> Iterator[bytes]:
+    for number in range(1 << 10):
+        target = bytearray()
+        write_varint(target, number)
+        yield bytes(target)
+
+
+SHORT = tuple(_short())
+"""The varints that nearly all lengths are."""
+NULL = b"\x01"
+"""The varint -1, the length of nothing."""
+
+
 def build(  # noqa: PLR0913 - a batch has this many facts
     content: Iterable[Record],
     *,
@@ -273,6 +287,45 @@ def build(  # noqa: PLR0913 - a batch has this many facts
     )
     _CRC_AT_17.pack_into(batch, 17, checksum(batch))
     return batch
+
+
+def build_own(
+    pairs: Iterable[tuple[bytes, bytes | None]],
+    timestamp: int,
+    *,
+    attributes: int = 0,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+) -> bytearray:
+    """Make what `build` makes of keys and values without headers, all of one time, but quickly.
+
+    Coordinators write such batches, a few records at a time and very often.
+    """
+    parts: list[bytes] = []
+    number = -1
+    for number, (key, value) in enumerate(pairs):
+        offset = _size(number)
+        key_size = _size(len(key))
+        value_size = NULL if value is None else _size(len(value))
+        content = value or b""
+        size = len(offset) + len(key_size) + len(key) + len(value_size) + len(content) + 3
+        parts += (_size(size), b"\0\0", offset, key_size, key, value_size, content, b"\0")
+    body = b"".join(parts)
+    length = HEADER_BYTES - LENGTH_OVERHEAD + len(body)
+    facts = (timestamp, timestamp, producer_id, producer_epoch, -1, number + 1)
+    batch = bytearray(HEADER.pack(0, length, -1, MAGIC, 0, attributes, number, *facts))
+    batch += body
+    _CRC_AT_17.pack_into(batch, 17, checksum(batch))
+    return batch
+
+
+def _size(number: int) -> bytes:
+    """Return a number that is not negative as a varint."""
+    if number < len(SHORT):
+        return SHORT[number]
+    target = bytearray()
+    write_varint(target, number)
+    return bytes(target)
 
 
 def control_type(batch: Buffer, header: BatchHeader) -> int:

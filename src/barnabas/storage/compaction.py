@@ -12,29 +12,27 @@ puts the result in place.
 
 A record without a value, a tombstone, is kept for `delete.retention.ms` after it was first
 cleaned, so that slow readers learn of the deletion; the batch remembers until when (KIP-534).
+So is a transaction's marker once the last batch of its transaction is gone (`outcomes.py`).
+
+Batches go without regard to who sent them: the snapshot at the end of each segment remembers
+their producers.
 """
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from barnabas.model.errors import CorruptBatchError, StorageError
+from barnabas.model.errors import StorageError
 from barnabas.model.ports import Disk
-from barnabas.protocol.compression import Codec
-from barnabas.protocol.records import (
-    DELETE_HORIZON,
-    BatchHeader,
-    Record,
-    build,
-    parse_header,
-    records,
-)
+from barnabas.storage.aborted import Aborted
 from barnabas.storage.checkpoints import read_number, write_number
 from barnabas.storage.log import CLEANER_FILE, Log
+from barnabas.storage.outcomes import Outcomes
 from barnabas.storage.recovery import CLEANING_FOLDER
+from barnabas.storage.rewriter import Rewriter, opened
 from barnabas.storage.segment import RELATIVE_OFFSET_MAX, Segment
 from barnabas.storage.swap import swap_in
-from barnabas.storage.walk import walk
+from barnabas.storage.walk import batches_of
 
 KEYS_MAX = 4_000_000
 
@@ -56,6 +54,8 @@ class CleaningPlan:
     index_interval_bytes: int
     cuts: int
     """How often the log had been truncated by then."""
+    aborted: list[list[int]]
+    """Transactions with records in the plan that are aborted by a marker behind it."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
@@ -107,16 +107,18 @@ def plan(
     overdue = 0 <= dirty[0].max_timestamp < now_ms - urgency.max_lag_ms
     if ratio < urgency.min_dirty_ratio and not overdue:
         return None
+    first, end = segments[0].base_offset, segments[-1].next_offset
     return CleaningPlan(
         folder=log.folder,
         bases=[segment.base_offset for segment in segments],
         first_dirty=first_dirty,
-        end=segments[-1].next_offset,
+        end=end,
         now_ms=now_ms,
         delete_retention_ms=delete_retention_ms,
         segment_bytes=log.settings.segment_bytes,
         index_interval_bytes=log.settings.index_interval_bytes,
         cuts=log.cuts,
+        aborted=[list(entry) for entry in log.aborted(first, end) if entry.last_offset >= end],
     )
 
 
@@ -126,10 +128,16 @@ def clean(disk: Disk, work: CleaningPlan, keys_max: int = KEYS_MAX) -> Cleaned:
     segments = _open(disk, work)  # first, since it fails where the topic was just deleted
     disk.remove_tree(target)
     disk.make_folder(target)
-    latest, clean_upto = _last_offsets(segments, work, keys_max)
+    aborted = [entry for segment in segments for entry in segment.aborted.entries()]
+    aborted += [Aborted(*entry) for entry in work.aborted]
+    latest, clean_upto = _last_offsets(segments, work, keys_max, Outcomes(aborted))
+    outcomes = Outcomes(aborted)
     groups, before, after = [], 0, 0
     for group in _grouped([s for s in segments if s.base_offset < clean_upto], work):
-        cleaner = _Rewriter(disk, target, group[0].base_offset, work, latest)
+        output = Segment(
+            disk, target, group[0].base_offset, create=True, interval=work.index_interval_bytes
+        )
+        cleaner = Rewriter(disk, output, work, latest, outcomes)
         for segment in group:
             cleaner.rewrite(segment, last=segment is group[-1])
         before += cleaner.records_before
@@ -169,7 +177,7 @@ def _open(disk: Disk, work: CleaningPlan) -> list[Segment]:
 
 
 def _last_offsets(
-    segments: list[Segment], work: CleaningPlan, keys_max: int
+    segments: list[Segment], work: CleaningPlan, keys_max: int, outcomes: Outcomes
 ) -> tuple[dict[bytes, int], int]:
     """Map keys of the dirty part to their last offset, as far as memory allows."""
     latest: dict[bytes, int] = {}
@@ -178,8 +186,10 @@ def _last_offsets(
             continue
         if len(latest) >= keys_max:
             return latest, segment.base_offset
-        for header, batch in _batches(segment):
-            for record in _opened(header, batch) or ():
+        for header, batch in batches_of(segment.file, segment.size):
+            if header.is_control or outcomes.is_aborted(header):
+                continue
+            for record in opened(header, batch) or ():
                 if record.key is not None and record.offset >= work.first_dirty:
                     latest[record.key] = record.offset
     return latest, work.end
@@ -198,98 +208,3 @@ def _grouped(segments: list[Segment], work: CleaningPlan) -> Iterator[list[Segme
         size += segment.size
     if group:
         yield group
-
-
-def _batches(segment: Segment) -> Iterator[tuple[BatchHeader, bytes]]:
-    for position, header in walk(segment.file, 0, segment.size, check=True):
-        yield header, segment.file.read(position, header.size)
-
-
-def _opened(header: BatchHeader, batch: bytes) -> list[Record] | None:
-    """Return a batch's records; None where they are not ours to judge.
-
-    Those are transaction markers, and what a producer packed badly but with a good checksum.
-    """
-    if header.is_control:
-        return None
-    try:
-        return list(records(batch, header))
-    except CorruptBatchError:
-        return None
-
-
-class _Rewriter:
-    """Writes one output segment from a group of input segments."""
-
-    def __init__(
-        self, disk: Disk, target: str, base: int, work: CleaningPlan, latest: dict[bytes, int]
-    ) -> None:
-        interval = work.index_interval_bytes
-        self._disk = disk
-        self._output = Segment(disk, target, base, create=True, interval=interval)
-        self._work = work
-        self._latest = latest
-        self.records_before = 0
-        self.records_after = 0
-
-    def rewrite(self, segment: Segment, *, last: bool) -> None:
-        """Write what is left of one segment; of the last one, the end stays in any case."""
-        for header, batch in _batches(segment):
-            self.records_before += header.record_count
-            kept = self._keep(header, batch)
-            if kept is None and last and header.last_offset + 1 == segment.next_offset:
-                attributes = header.attributes & ~DELETE_HORIZON
-                kept = _rebuilt(header, [], attributes, header.max_timestamp)
-            if kept is not None:
-                self._output.append(kept, parse_header(kept), header.base_offset)
-
-    def finish(self) -> None:
-        """Make the output safe, indexes included."""
-        self._output.write_indexes()
-        self._output.file.sync()
-        for path in self._output.paths[1:]:
-            if self._disk.exists(path):
-                self._disk.open(path).sync()
-
-    def _keep(self, header: BatchHeader, batch: bytes) -> bytes | bytearray | None:
-        """Return the batch without what is overtaken: untouched, rebuilt, or None if empty."""
-        content = _opened(header, batch)
-        if content is None:
-            self.records_after += header.record_count
-            return batch
-        horizon = header.base_timestamp if header.attributes & DELETE_HORIZON else None
-        survivors = [record for record in content if self._survives(record, horizon)]
-        self.records_after += len(survivors)
-        if not survivors:
-            return None
-        if horizon is None and any(record.value is None for record in survivors):
-            until = self._work.now_ms + self._work.delete_retention_ms
-            return _rebuilt(header, survivors, header.attributes | DELETE_HORIZON, until)
-        if len(survivors) == header.record_count:
-            return batch
-        return _rebuilt(header, survivors, header.attributes, header.base_timestamp)
-
-    def _survives(self, record: Record, horizon: int | None) -> bool:
-        if record.key is None:
-            return False
-        if self._latest.get(record.key, -1) > record.offset:
-            return False
-        return record.value is not None or horizon is None or self._work.now_ms < horizon
-
-
-def _rebuilt(
-    header: BatchHeader, survivors: list[Record], attributes: int, base_timestamp: int
-) -> bytearray:
-    """Make the batch again around fewer records, at the same offsets and sequences."""
-    return build(
-        survivors,
-        codec=Codec(header.codec) if survivors else Codec.NONE,
-        base_offset=header.base_offset,
-        last_offset=header.last_offset,
-        base_timestamp=base_timestamp,
-        attributes=attributes,
-        leader_epoch=header.leader_epoch,
-        producer_id=header.producer_id,
-        producer_epoch=header.producer_epoch,
-        base_sequence=header.base_sequence,
-    )

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ports import Disk, FileSlice
 from barnabas.protocol.records import (
+    IN_TRANSACTION,
     LENGTH_OVERHEAD,
     BatchHeader,
     Record,
@@ -23,17 +24,14 @@ from barnabas.protocol.records import (
     parse_header,
     stamp,
 )
-from barnabas.storage import times
+from barnabas.storage import snapshots, times
+from barnabas.storage.aborted import Aborted, Digest
 from barnabas.storage.checkpoints import write_number
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.flush import FlushTask, Unsynced, carry_out
-from barnabas.storage.producers import (
-    ProducerStates,
-    rebuild,
-    snapshot_offsets,
-    snapshot_path,
-)
+from barnabas.storage.producers import ProducerStates
 from barnabas.storage.segment import RELATIVE_OFFSET_MAX, Segment
+from barnabas.storage.snapshots import snapshot_offsets, snapshot_path
 
 SNAPSHOTS_KEPT = 2
 START_OFFSET_FILE = "log-start-offset"
@@ -98,7 +96,12 @@ class Log:
         stamp(batch, 0, base_offset, epoch)
         active.append(batch, header, base_offset)
         if header.producer_id >= 0:
-            self.producers.record(header, base_offset)
+            if header.attributes & IN_TRANSACTION:
+                aborted = self.producers.follow(header, base_offset, batch)
+                if aborted is not None:
+                    active.aborted.append(aborted)
+            else:
+                self.producers.record(header, base_offset)
         entries = self.epochs.entries
         if not entries or entries[-1][0] < epoch:
             self.epochs.assign(epoch, base_offset)
@@ -134,6 +137,23 @@ class Log:
                 return FileSlice(segment.file, start, good_end - start)
         return None
 
+    def aborted(self, offset: int, upper_offset: int) -> list[Aborted]:
+        """Return the aborted transactions that overlap a range of offsets."""
+        found: list[Aborted] = []
+        number = max(0, bisect_right(self._bases, offset) - 1)
+        for segment in self.segments[number:]:
+            if segment.aborted.count and segment.aborted.collect(offset, upper_offset, found):
+                break
+        return found
+
+    def aborted_in(self, offset: int, piece: FileSlice) -> list[Aborted]:
+        """Return the aborted transactions that overlap what was just read from an offset on."""
+        following = self.segments[max(0, bisect_right(self._bases, offset) - 1) :]
+        if not any(segment.aborted.count for segment in following):
+            return []
+        segment = next(segment for segment in following if segment.file is piece.file)
+        return self.aborted(offset, segment.offset_at(piece.position + piece.length))
+
     def roll(self) -> Segment:
         """Seal the active segment and open the next.
 
@@ -165,7 +185,8 @@ class Log:
             self.unsynced.add_paths((self.epochs.path,))
         # Also where no producer is known: else a start would look for some in all headers.
         path = snapshot_path(self.folder, self.end_offset)
-        self.disk.write_atomic(path, self.producers.encode(), sync=False)
+        content = snapshots.encode(self.producers, self._last_aborts())
+        self.disk.write_atomic(path, content, sync=False)
         self.unsynced.add_paths((path,))
         offsets = sorted({*snapshot_offsets(self.disk, self.folder), self.end_offset})
         # One for each segment's start: a truncation below the newest needs an older one, and
@@ -257,7 +278,8 @@ class Log:
         self.sealed_offset = min(self.sealed_offset, self.active.base_offset)
         self.epochs.truncate_end(self.end_offset)
         self.disk.remove(f"{self.folder}/{CLEANER_FILE}")
-        self.producers = rebuild(self)[0]
+        self.producers = snapshots.rebuild(self)[0]
+        self.producers.settle(self.flushed_offset)
         # Snapshots of what was cut must not come back once there is something in its place.
         self.unsynced.add_folders((self.folder,))
         return paths
@@ -278,6 +300,13 @@ class Log:
         self.store_memory()
         for segment in self.segments:
             segment.close()
+
+    def _last_aborts(self) -> Digest:
+        """Return what tells the index of aborts of the segment in which the log ends."""
+        for segment in reversed(self.segments):
+            if segment.base_offset < self.end_offset:
+                return segment.aborted.digest
+        return snapshots.NO_ABORTS
 
     def _note_start(self, offset: int) -> bool:
         """Store where the log will start; a full disk may refuse, and must be freed all the same.

@@ -4,7 +4,7 @@ from barnabas.model.ports import Disk
 
 DIGITS = 20
 LOG_SUFFIX = ".log"
-INDEX_SUFFIXES = (".index", ".timeindex")
+INDEX_SUFFIXES = (".index", ".timeindex", ".txnindex")
 
 
 def segment_name(base_offset: int) -> str:

@@ -1,36 +1,35 @@
-"""What a partition remembers of idempotent producers, so that a retry is not a duplicate.
+"""What a partition remembers of producers: their last batches, and the transactions they have open.
 
 For each producer id: its epoch and its last five batches. A batch that repeats one of those is
 answered with the offset it got the first time; one that does not follow the last is refused
-(KIP-98). The state is a function of the log: a snapshot at an offset plus the headers after it.
+(KIP-98). A batch in a transaction opens one where the producer has none, and a marker ends it.
+A marker of transaction version 2 raises the producer's epoch by one (KIP-890), so that whatever
+was sent before it and comes late is refused.
 
-Unlike Kafka's, our snapshots keep all five batches, so that a retry across a restart finds its
-first offset whichever of the five it was.
+      begins here           others' records            ends here
+    [ batch of 7 ] [ batch of 8 ] [ ... ] [ batch of 7 ] [ marker of 7 ]
+    |
+    unstable from here on, until the marker is below the high watermark
+
+The state is a function of the log: a snapshot at an offset plus the batches after it. Unlike
+Kafka's, our snapshots keep all five batches, so that a retry across a restart finds its first
+offset whichever of the five it was.
 """
 
-import struct
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
-from barnabas.model.ports import Disk
-from barnabas.protocol.crc import crc32c
-from barnabas.protocol.records import BatchHeader
-from barnabas.storage.names import numbered
-from barnabas.storage.walk import walk
-
-if TYPE_CHECKING:
-    from barnabas.storage.log import Log
+from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.ports import Buffer
+from barnabas.protocol.markers import ABORT, COMMIT, EndMarker, parse_marker
+from barnabas.protocol.records import CONTROL, IN_TRANSACTION, TRANSACTIONAL, BatchHeader
+from barnabas.storage.aborted import Aborted
 
 WINDOW = 5
 SEQUENCE_MASK = 0x7FFFFFFF
-SUFFIX = ".snapshot"
-VERSION = 1
-
-_HEAD = struct.Struct(">hI")
-_COUNT = struct.Struct(">I")
-_PRODUCER = struct.Struct(">qhqqH")
-_BATCH = struct.Struct(">iiqq")
+RAISES_EPOCH_FROM = 2
+"""The transaction version whose markers carry an epoch of their own."""
+NONE = -1
+NOTHING_UNSTABLE = (1 << 63) - 1
 
 
 class SentBatch(NamedTuple):
@@ -42,23 +41,44 @@ class SentBatch(NamedTuple):
     last_offset: int
 
 
+class Ended(NamedTuple):
+    """A transaction whose marker may not be safe yet."""
+
+    first_offset: int
+    last_offset: int
+
+
 class Producer:
     """One producer id in one partition."""
 
-    __slots__ = ("batches", "epoch", "last_timestamp", "transaction_start")
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "transaction_start")
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
         self.batches: list[SentBatch] = []
-        self.last_timestamp = -1
-        self.transaction_start = -1
+        self.last_timestamp = NONE
+        self.transaction_start = NONE
+        self.coordinator_epoch = NONE
+        """Of the coordinator that wrote the last marker."""
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence of the last record in this epoch, if there is any."""
+        return self.batches[-1].last_sequence if self.batches else NONE
 
 
 class ProducerStates:
     """Every producer a partition knows."""
 
-    def __init__(self) -> None:
-        self.by_id: dict[int, Producer] = {}
+    def __init__(self, by_id: dict[int, Producer] | None = None) -> None:
+        self.by_id: dict[int, Producer] = by_id or {}
+        began = sorted((p.transaction_start, i) for i, p in self.by_id.items())
+        # The first offsets of open transactions by producer, ascending.
+        self._open = {producer_id: start for start, producer_id in began if start >= 0}
+        self.first_unstable = self._first_open(NOTHING_UNSTABLE)
+        """Where the first transaction begins that is open, or ended by an unsafe marker."""
+        self.ended: list[Ended] = []
+        """Transactions that ended, until their markers are below the high watermark."""
 
     def check(self, header: BatchHeader) -> SentBatch | None:
         """Return the earlier batch that this one repeats; raise where it does not follow."""
@@ -66,24 +86,58 @@ class ProducerStates:
         if producer is None:
             return None  # nothing is remembered: any sequence is taken
         if header.producer_epoch != producer.epoch:
-            return self._check_new_epoch(producer, header)
-        first, last = header.base_sequence, header.last_sequence
-        for sent in producer.batches:
-            if sent.first_sequence == first and sent.last_sequence == last:
-                return sent
-        if producer.batches and first != (producer.batches[-1].last_sequence + 1) & SEQUENCE_MASK:
+            _check_new_epoch(producer, header)
+        else:
+            first, last = header.base_sequence, header.last_sequence
+            batches = producer.batches
+            for sent in batches:
+                if sent.first_sequence == first and sent.last_sequence == last:
+                    return sent
+            if first != ((batches[-1].last_sequence + 1) & SEQUENCE_MASK if batches else 0):
+                raise ApiError(
+                    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                    f"producer {header.producer_id} sent sequence {first} after "
+                    f"{producer.last_sequence}",
+                )
+        if producer.transaction_start >= 0 and not header.attributes & TRANSACTIONAL:
             raise ApiError(
-                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"producer {header.producer_id} sent sequence {first} after "
-                f"{producer.batches[-1].last_sequence}",
+                ErrorCode.INVALID_TXN_STATE,
+                f"producer {header.producer_id} is in a transaction, and this batch is not",
             )
         return None
 
+    def check_epoch(self, header: BatchHeader) -> None:
+        """Refuse what a producer sent before its epoch was raised."""
+        producer = self.by_id.get(header.producer_id)
+        if producer is not None and header.producer_epoch < producer.epoch:
+            raise _outdated(producer, header)
+
+    def check_marker(self, header: BatchHeader, marker: EndMarker, version: int) -> None:
+        """Refuse a marker that comes late, or from a coordinator that is none any more.
+
+        One of version 2 ends nothing of its own epoch; where nothing is open it may be written
+        again, since its coordinator cannot know that it was (KAFKA-19999).
+        """
+        producer = self.by_id.get(header.producer_id)
+        if producer is None:
+            return
+        self.check_epoch(header)
+        in_transaction = producer.transaction_start >= 0
+        same_epoch = header.producer_epoch == producer.epoch
+        if version >= RAISES_EPOCH_FROM and same_epoch and in_transaction:
+            raise _outdated(producer, header)
+        if marker.coordinator_epoch < producer.coordinator_epoch:
+            raise ApiError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"a coordinator of epoch {producer.coordinator_epoch} has written since, "
+                f"not {marker.coordinator_epoch}",
+            )
+
     def record(self, header: BatchHeader, first_offset: int) -> None:
-        """Take in a batch that is now in the log."""
+        """Take in a batch outside of transactions that is now in the log."""
         producer = self.by_id.get(header.producer_id)
         if producer is None or producer.epoch != header.producer_epoch:
-            producer = self.by_id[header.producer_id] = Producer(header.producer_epoch)
+            producer = self._enter(header)
         last_offset = first_offset + header.last_offset_delta
         batches = producer.batches
         batches.append(
@@ -93,110 +147,96 @@ class ProducerStates:
             del batches[0]
         producer.last_timestamp = header.max_timestamp
 
+    def follow(self, header: BatchHeader, offset: int, batch: Buffer) -> Aborted | None:
+        """Take in any batch; return the transaction that it aborts.
+
+        The whole batch is looked at only where it is a marker.
+        """
+        if not header.attributes & IN_TRANSACTION:
+            self.record(header, offset)
+        elif header.attributes & CONTROL:
+            return self._end(header, offset, parse_marker(batch, header))
+        else:
+            self._record_in_transaction(header, offset)
+        return None
+
+    def settle(self, high_watermark: int) -> None:
+        """Let go of transactions whose markers are safe now."""
+        self.ended = [ended for ended in self.ended if ended.last_offset >= high_watermark]
+        starts = [ended.first_offset for ended in self.ended]
+        self.first_unstable = min([self._first_open(NOTHING_UNSTABLE), *starts])
+
+    def open_transactions(self) -> dict[int, int]:
+        """Return where each open transaction began, by producer."""
+        return dict(self._open)
+
+    def forget_transaction(self, producer_id: int) -> None:
+        """Take it that a transaction was not open after all."""
+        self.by_id[producer_id].transaction_start = NONE
+        del self._open[producer_id]
+
     def expire(self, before_ms: int) -> None:
-        """Forget producers that were last heard of before a time."""
-        for producer_id in [p for p, s in self.by_id.items() if s.last_timestamp < before_ms]:
+        """Forget producers that were last heard of before a time, and have nothing open."""
+        silent = [
+            producer_id
+            for producer_id, producer in self.by_id.items()
+            if producer.last_timestamp < before_ms and producer.transaction_start < 0
+        ]
+        for producer_id in silent:
             del self.by_id[producer_id]
 
-    def encode(self) -> bytes:
-        """Return the whole state as a snapshot's content."""
-        body = _COUNT.pack(len(self.by_id)) + b"".join(self._encode_producers())
-        return _HEAD.pack(VERSION, crc32c(body)) + body
+    def _enter(self, header: BatchHeader) -> Producer:
+        """Return the producer with the epoch of a batch, and no batches where that is new."""
+        producer = self.by_id.get(header.producer_id)
+        if producer is None:
+            producer = self.by_id[header.producer_id] = Producer(header.producer_epoch)
+        elif producer.epoch != header.producer_epoch:
+            producer.epoch = header.producer_epoch
+            producer.batches = []
+        return producer
 
-    @classmethod
-    def decode(cls, content: bytes) -> "ProducerStates":
-        """Read a snapshot; raise `CorruptBatchError` where it is damaged."""
-        states = cls()
-        try:
-            version, crc = _HEAD.unpack_from(content)
-            if version != VERSION or crc32c(content[_HEAD.size :]) != crc:
-                raise CorruptBatchError("the producer snapshot does not match its checksum")
-            (count,) = _COUNT.unpack_from(content, _HEAD.size)
-            position = _HEAD.size + _COUNT.size
-            for _ in range(count):
-                position = states._decode_producer(content, position)
-        except struct.error as error:
-            raise CorruptBatchError("the producer snapshot is cut short") from error
-        return states
+    def _record_in_transaction(self, header: BatchHeader, offset: int) -> None:
+        if header.base_sequence >= 0:
+            self.record(header, offset)
+        producer = self._enter(header)  # coordinators write without sequences
+        producer.last_timestamp = header.max_timestamp
+        if producer.transaction_start < 0:
+            producer.transaction_start = self._open[header.producer_id] = offset
+            self.first_unstable = min(self.first_unstable, offset)
 
-    @staticmethod
-    def _check_new_epoch(producer: Producer, header: BatchHeader) -> None:
-        if header.producer_epoch < producer.epoch:
-            raise ApiError(
-                ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"producer {header.producer_id} has epoch {producer.epoch} by now, "
-                f"not {header.producer_epoch}",
-            )
-        if header.base_sequence != 0:
-            raise ApiError(
-                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"epoch {header.producer_epoch} of producer {header.producer_id} must start "
-                f"at sequence 0, not {header.base_sequence}",
-            )
+    def _end(self, header: BatchHeader, offset: int, marker: EndMarker) -> Aborted | None:
+        if marker.kind not in (ABORT, COMMIT):
+            return None
+        producer = self._enter(header)
+        producer.coordinator_epoch = marker.coordinator_epoch
+        producer.last_timestamp = header.max_timestamp
+        producer.transaction_start = NONE
+        first_offset = self._open.pop(header.producer_id, None)
+        if first_offset is None:
+            return None
+        self.ended.append(Ended(first_offset, offset))
+        if marker.kind == COMMIT:
+            return None
+        return Aborted(header.producer_id, first_offset, offset, self._first_open(offset + 1))
 
-    def _encode_producers(self) -> Iterator[bytes]:
-        for producer_id, state in self.by_id.items():
-            yield _PRODUCER.pack(
-                producer_id,
-                state.epoch,
-                state.last_timestamp,
-                state.transaction_start,
-                len(state.batches),
-            )
-            for batch in state.batches:
-                yield _BATCH.pack(*batch)
-
-    def _decode_producer(self, content: bytes, position: int) -> int:
-        producer_id, epoch, timestamp, start, count = _PRODUCER.unpack_from(content, position)
-        position += _PRODUCER.size
-        producer = self.by_id[producer_id] = Producer(epoch)
-        producer.last_timestamp, producer.transaction_start = timestamp, start
-        for _ in range(count):
-            producer.batches.append(SentBatch(*_BATCH.unpack_from(content, position)))
-            position += _BATCH.size
-        return position
+    def _first_open(self, otherwise: int) -> int:
+        return next(iter(self._open.values()), otherwise)
 
 
-def snapshot_offsets(disk: Disk, folder: str) -> list[int]:
-    """Return the offsets at which there are snapshots, ascending."""
-    return numbered(disk, folder, SUFFIX)
+def _check_new_epoch(producer: Producer, header: BatchHeader) -> None:
+    if header.producer_epoch < producer.epoch:
+        raise _outdated(producer, header)
+    if header.base_sequence != 0:
+        raise ApiError(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"epoch {header.producer_epoch} of producer {header.producer_id} must start "
+            f"at sequence 0, not {header.base_sequence}",
+        )
 
 
-def snapshot_path(folder: str, offset: int) -> str:
-    """Return where the snapshot at an offset lies."""
-    return f"{folder}/{offset:020d}{SUFFIX}"
-
-
-def rebuild(log: "Log") -> tuple[ProducerStates, list[str]]:
-    """Return the state as of the end of a log, and what was wrong with its snapshots.
-
-    Starts from the newest good snapshot and replays the headers behind it. Snapshots from beyond
-    the end are removed: they speak of batches that are no longer there.
-    """
-    states, start, problems = _newest_snapshot(log)
-    for segment in log.segments:
-        if segment.next_offset <= start:
-            continue
-        try:
-            position = segment.position_of(start)
-            for _, header in walk(segment.file, position, segment.size, check=False):
-                if header.producer_id >= 0 and header.last_offset >= start:
-                    states.record(header, header.base_offset)
-        except CorruptBatchError as error:
-            problems.append(f"{segment.file.path}: {error}; its producers are not all known")
-    return states, problems
-
-
-def _newest_snapshot(log: "Log") -> tuple[ProducerStates, int, list[str]]:
-    problems = []
-    for offset in reversed(snapshot_offsets(log.disk, log.folder)):
-        path = snapshot_path(log.folder, offset)
-        if offset <= log.end_offset:
-            try:
-                states = ProducerStates.decode(log.disk.read_bytes(path))
-            except CorruptBatchError as error:
-                problems.append(f"{path}: {error}; made anew from the log")
-            else:
-                return states, offset, problems
-        log.disk.remove(path)
-    return ProducerStates(), log.start_offset, problems
+def _outdated(producer: Producer, header: BatchHeader) -> ApiError:
+    return ApiError(
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        f"producer {header.producer_id} has epoch {producer.epoch} by now, "
+        f"not {header.producer_epoch}",
+    )

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from barnabas.model.errors import CorruptBatchError, StorageError
 from barnabas.model.ports import Disk
-from barnabas.storage import producers
+from barnabas.protocol.records import CONTROL
+from barnabas.storage import snapshots
 from barnabas.storage.checkpoints import read_number
 from barnabas.storage.log import (
     DELETED,
@@ -75,6 +76,9 @@ class _Opening:
         self.fallen = 0
         self.recovery_point = recovery_point
         self._recovered = 0
+        self._with_markers: set[Segment] = set()
+        # Segments whose index of aborts nobody vouches for, and whether that is bad news.
+        self._unvouched: dict[Segment, bool] = {}
         self._disk = disk
         self._folder = folder
 
@@ -98,8 +102,13 @@ class _Opening:
             self._rebuild_epochs()
         log.epochs.truncate_end(log.end_offset)
         log.epochs.truncate_start(log.start_offset)
-        log.producers, problems = producers.rebuild(log)
+        log.producers, problems = snapshots.rebuild(log)
         self.problems += problems
+        if clean and log.active.size and not snapshots.vouches_for(log, log.active, log.end_offset):
+            self._unvouched[log.active] = True
+        for segment, surprising in self._unvouched.items():
+            if segment in log.segments:
+                self._rebuild_aborted(segment, surprising=surprising)
 
     def _sweep(self) -> None:
         """Finish or undo what a crash left half done."""
@@ -150,6 +159,8 @@ class _Opening:
             self.problems.append(f"{segment.file.path}: {error}; what follows cannot be found")
         segment.next_offset = following
         segment.freeze()
+        if not snapshots.vouches_for(self.log, segment, following):
+            self._unvouched[segment] = True
 
     def _recover(self, segment: Segment, following: int | None) -> bool:
         """Check a segment and cut it at the first bad byte; tell whether the next one follows."""
@@ -165,6 +176,8 @@ class _Opening:
                 self._set_aside(segment, end)
             segment.file.truncate(end)
         segment.trust.starts_at(checked_from)
+        if segment in self._with_markers or segment.aborted.content:
+            self._unvouched[segment] = False
         if fallen or following is not None or segment.next_offset > self.recovery_point:
             self.log.unsynced.add_file(segment.file)
         if following is None:
@@ -183,6 +196,8 @@ class _Opening:
             if upto_offset is not None and header.last_offset >= upto_offset:
                 break
             segment.note(position, header, header.base_offset)
+            if header.attributes & CONTROL:
+                self._with_markers.add(segment)
             self.log.epochs.assign(header.leader_epoch, header.base_offset)
             end = position + header.size
         return end
@@ -264,6 +279,18 @@ class _Opening:
         except CorruptBatchError as error:
             self.problems.append(f"{segment.file.path}: {error}; its epochs are not all known")
 
+    def _rebuild_aborted(self, segment: Segment, *, surprising: bool) -> None:
+        """Read from markers which transactions were aborted, where their index may be wrong."""
+        log = self.log
+        aborted, problems = snapshots.aborted_in(log, segment)
+        self.problems += problems
+        if segment.aborted.replace(aborted):
+            log.unsynced.add_paths((segment.aborted.path,))
+            if surprising:
+                self.problems.append(f"{segment.aborted.path} was damaged; made anew from the log")
+        if segment is not log.active:
+            snapshots.vouch_for(log, segment)
+
     def make_safe(self, *, clean: bool, new_names: list[str]) -> None:
         """Sync what was found: it may be in the page cache alone, and its folders' names too."""
         log = self.log
@@ -277,6 +304,7 @@ class _Opening:
             log.store_memory()
             log.flush()
         log.sealed_offset = log.active.base_offset
+        log.producers.settle(log.flushed_offset)
 
 
 def _first_epoch(segment: Segment) -> int | None:

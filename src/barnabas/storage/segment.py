@@ -1,4 +1,5 @@
-"""One segment: a run of batches in a file, and the two indexes that find places in it.
+"""One segment: a run of batches in a file, the two indexes that find places in it, and the one of
+the transactions that were aborted in it.
 
 Only the last segment of a log is appended to; the others are immutable until retention removes
 or compaction replaces them whole.
@@ -8,10 +9,12 @@ was changed behind its back, is checked once more before it is first served (`tr
 """
 
 from bisect import bisect_left, bisect_right
+from contextlib import suppress
 
 from barnabas.model.errors import CorruptBatchError
 from barnabas.model.ports import Buffer, Disk, File
 from barnabas.protocol.records import LENGTH_OVERHEAD, BatchHeader
+from barnabas.storage.aborted import AbortedIndex
 from barnabas.storage.index import OffsetIndex, TimeIndex
 from barnabas.storage.names import INDEX_SUFFIXES, LOG_SUFFIX, segment_name
 from barnabas.storage.trust import Trust
@@ -33,6 +36,7 @@ class Segment:
         "_recent_positions",
         "_since_index",
         "_stem",
+        "aborted",
         "base_offset",
         "file",
         "first_append_ms",
@@ -58,10 +62,11 @@ class Segment:
         self._stem = f"{folder}/{segment_name(base_offset)}"
         self._interval = interval
         self.base_offset = base_offset
-        log_path, index_path, time_index_path = self.paths
+        log_path, index_path, time_index_path, aborted_path = self.paths
         self.file: File = disk.open(log_path, create=create)
         self.offset_index = OffsetIndex(disk, index_path)
         self.time_index = TimeIndex(disk, time_index_path)
+        self.aborted = AbortedIndex(disk, aborted_path, base_offset)
         self.size = self.file.size()
         self.next_offset = base_offset
         self.max_timestamp = -1
@@ -75,10 +80,10 @@ class Segment:
         self._recent_from = 0
 
     @property
-    def paths(self) -> tuple[str, str, str]:
-        """The files that make up the segment."""
-        index, time_index = INDEX_SUFFIXES
-        return (self._stem + LOG_SUFFIX, self._stem + index, self._stem + time_index)
+    def paths(self) -> tuple[str, str, str, str]:
+        """The files that make up the segment, the one of its batches first."""
+        stem, (index, time_index, aborted) = self._stem, INDEX_SUFFIXES
+        return (stem + LOG_SUFFIX, stem + index, stem + time_index, stem + aborted)
 
     def append(self, batch: Buffer, header: BatchHeader, base_offset: int) -> None:
         """Write one batch at the end; its offsets start at `base_offset`."""
@@ -160,6 +165,13 @@ class Segment:
                 return position
         return 0
 
+    def offset_at(self, position: int) -> int:
+        """Return the first offset of the batch at a position; at the end, the one that follows."""
+        if position < self.size:
+            with suppress(CorruptBatchError):
+                return header_at(self.file, position, self.size).base_offset
+        return self.next_offset
+
     def first_batch_end(self, position: int) -> int:
         """Return where the batch that starts at a position ends."""
         return position + header_at(self.file, position, self.size).size
@@ -197,6 +209,7 @@ class Segment:
         self._index_time()
         self.offset_index.write()
         self.time_index.write()
+        self.aborted.write()
 
     def freeze(self) -> None:
         """Take no more batches; a file that changes from now on was changed by somebody else."""
@@ -208,9 +221,13 @@ class Segment:
         self.size = position
         self.trust.cut(position)
         self.rebuild_indexes()
+        self.aborted.truncate(self.next_offset)
 
     def rebuild_indexes(self) -> None:
-        """Make indexes and totals anew from the headers in the file, as far as they are good."""
+        """Make indexes and totals anew from the headers in the file, as far as they are good.
+
+        But for aborted transactions: those begin in other segments, too.
+        """
         end = self.size
         self.reset()
         try:

@@ -15,6 +15,7 @@ from barnabas.model.ports import Disk
 from barnabas.storage.log import Log
 from barnabas.storage.names import INDEX_SUFFIXES, LOG_SUFFIX, numbered, segment_name
 from barnabas.storage.segment import Segment
+from barnabas.storage.snapshots import vouch_for
 
 SWAP_SUFFIX = ".swap"
 
@@ -32,7 +33,9 @@ def swap_in(log: Log, old: Sequence[Segment], source: str) -> list[str]:
     log.disk.rename(swap, f"{log.folder}/{segment_name(base)}{LOG_SUFFIX}")
     _move_indexes(log, source, base)
     log.disk.sync_folder(log.folder)
-    log.splice(first, len(old), [_opened(log, base, end)])
+    segment = _opened(log, base, end)
+    log.splice(first, len(old), [segment])
+    vouch_for(log, segment)
     return retired
 
 

@@ -72,6 +72,12 @@ def walk(file: File, start: int, end: int, *, check: bool) -> Iterator[Located]:
         position += header.size
 
 
+def batches_of(file: File, size: int) -> Iterator[tuple[BatchHeader, bytes]]:
+    """Yield every batch of a file, whole; raise `CorruptBatchError` at the first bad one."""
+    for position, header in walk(file, 0, size, check=True):
+        yield header, file.read(position, header.size)
+
+
 def in_order(batches: Iterator[Located], expected: int, limit: int) -> Iterator[Located]:
     """Yield batches up to the first that is damaged or whose offsets cannot be right.
 

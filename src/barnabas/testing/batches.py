@@ -1,10 +1,19 @@
 """Record batches for tests of whatever stores them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from barnabas.model.ports import FileSlice
 from barnabas.protocol.compression import Codec
-from barnabas.protocol.records import BatchHeader, Record, batches, build, parse_header, verify
+from barnabas.protocol.markers import ABORT, COMMIT, EndMarker, build_marker, parse_marker
+from barnabas.protocol.records import (
+    BatchHeader,
+    Record,
+    batches,
+    build,
+    parse_header,
+    records,
+    verify,
+)
 from barnabas.storage.log import Log
 
 Pair = tuple[bytes | None, bytes | None]
@@ -36,6 +45,19 @@ def make_batch(
     return memoryview(batch)
 
 
+def make_marker(
+    producer_id: int,
+    producer_epoch: int = 0,
+    *,
+    commit: bool,
+    coordinator_epoch: int = 0,
+    timestamp: int = 1_000,
+) -> memoryview:
+    """Return the batch that ends a producer's transaction."""
+    end = EndMarker(COMMIT if commit else ABORT, coordinator_epoch)
+    return memoryview(build_marker(producer_id, producer_epoch, end, timestamp))
+
+
 def append(log: Log, batch: memoryview | None = None, epoch: int = 0) -> int:
     """Append a batch and return its offset."""
     batch = make_batch() if batch is None else batch
@@ -65,3 +87,22 @@ def read_all(log: Log, limit_bytes: int = 1 << 20) -> list[Batch]:
         found += part
         offset = part[-1][0].last_offset + 1
     return found
+
+
+def committed(found: Iterable[Batch], aborted: Iterable[tuple[int, int]]) -> list[Record]:
+    """Return what a consumer shows of what it fetched, leaving out what was aborted.
+
+    As clients do: a transaction of the list is ignored from its first offset to its marker.
+    """
+    coming = sorted(aborted, key=lambda transaction: transaction[1])
+    ignored: set[int] = set()
+    shown: list[Record] = []
+    for header, batch in found:
+        while coming and coming[0][1] <= header.last_offset:
+            ignored.add(coming.pop(0)[0])
+        if header.is_control:
+            if parse_marker(batch, header).kind == ABORT:
+                ignored.discard(header.producer_id)
+        elif not (header.is_transactional and header.producer_id in ignored):
+            shown += records(batch, header)
+    return shown

@@ -75,6 +75,14 @@ class Edge:
             flush.done()
         self.settle()
 
+    def pass_time(self, duration_ms: int) -> None:
+        """Let time go by, and whatever is due happen."""
+        self.now_ms += duration_ms
+        timers = self.node.timers
+        timers.now_ms, timers.wall_ms = timers.now_ms + duration_ms, self.now_ms
+        timers.fire()
+        self.settle()
+
     def do(self, chore: Callable[[], object]) -> None:
         """Run one chore and what it asks for."""
         chore()

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from barnabas.protocol.markers import ABORT
 from barnabas.protocol.records import Record
 from barnabas.storage.compaction import CleaningPlan
 
@@ -15,6 +16,9 @@ class ModelBatch:
     records: list[Record]
     epoch: int
     producer: tuple[int, int, int]
+    transactional: bool = False
+    marker: int | None = None
+    """How the batch ends a transaction, if it is a marker."""
 
     @property
     def base(self) -> int:
@@ -25,6 +29,17 @@ class ModelBatch:
     def end(self) -> int:
         """The offset after the last."""
         return self.records[-1].offset + 1
+
+
+@dataclass
+class ModelProducer:
+    """What must be known of a producer."""
+
+    epoch: int
+    sent: list[ModelBatch] = field(default_factory=list)
+    """The batches of the last epoch that a retry may repeat."""
+    first_offset: int | None = None
+    """Of the open transaction."""
 
 
 @dataclass
@@ -46,13 +61,60 @@ class LogModel:
         self.end = batch.end
 
     def live(self) -> list[Record]:
-        """Return every record that can be read."""
+        """Return every record that can be read, markers apart."""
         return [
             record
             for batch in self.batches
+            if batch.marker is None
             for record in batch.records
             if record.offset >= self.start and record.offset not in self.gone
         ]
+
+    def outcomes(self, high_watermark: int) -> dict[int, int | None]:
+        """Return how each batch's transaction ended, None where that is not known, by offset.
+
+        Only markers below the high watermark count. Batches outside of transactions are left out.
+        """
+        ends: dict[int, int] = {}
+        found: dict[int, int | None] = {}
+        for batch in reversed(self.batches):
+            producer_id = batch.producer[0]
+            if batch.marker is not None:
+                if batch.base < high_watermark:
+                    ends[producer_id] = batch.marker
+            elif batch.transactional:
+                found[batch.base] = ends.get(producer_id)
+        return found
+
+    def undecided(self, high_watermark: int) -> list[int]:
+        """Return the offsets of batches of which it is not known how they end, ascending."""
+        outcomes = self.outcomes(high_watermark)
+        return sorted(base for base, outcome in outcomes.items() if outcome is None)
+
+    def committed(self, high_watermark: int, upper: int) -> list[Record]:
+        """Return what a consumer of committed records is shown below an offset."""
+        outcomes = self.outcomes(high_watermark)
+        aborted = [b for b in self.batches if outcomes.get(b.base) == ABORT]
+        hidden = {record.offset for batch in aborted for record in batch.records}
+        return [r for r in self.live() if r.offset not in hidden and r.offset < upper]
+
+    def producer(self, producer_id: int) -> ModelProducer | None:
+        """Return what the batches say of a producer."""
+        known: ModelProducer | None = None
+        for batch in self.batches:
+            if batch.producer[0] != producer_id:
+                continue
+            if known is None or known.epoch != batch.producer[1]:
+                first_offset = None if known is None else known.first_offset
+                known = ModelProducer(batch.producer[1], [], first_offset)
+            if batch.marker is not None:
+                known.first_offset = None
+                continue
+            if batch.producer[2] >= 0:
+                known.sent = [*known.sent, batch][-WINDOW:]
+            if batch.transactional and known.first_offset is None:
+                known.first_offset = batch.base
+        return known
 
     def cut(self, end: int) -> None:
         """Forget batches that end after an offset."""
@@ -65,26 +127,19 @@ class LogModel:
         """Return where the log may end."""
         return {0, self.start, *(batch.end for batch in self.batches)}
 
-    def first_at_or_after(self, timestamp: int, upper: int) -> Record | None:
-        """Return what a look-up by time must find."""
-        found = (r for r in self.live() if r.timestamp >= timestamp and r.offset < upper)
-        return next(found, None)
-
-    def latest(self, upper: int) -> Record | None:
-        """Return the first of the youngest records."""
-        readable = [record for record in self.live() if record.offset < upper]
-        return max(readable, key=lambda r: (r.timestamp, -r.offset), default=None)
-
     def sent(self, producer_id: int) -> list[ModelBatch]:
         """Return the batches of a producer's last epoch that a retry may repeat."""
-        own = [batch for batch in self.batches if batch.producer[0] == producer_id]
-        current = [batch for batch in own if batch.producer[1] == own[-1].producer[1]]
-        return current[-WINDOW:]
+        known = self.producer(producer_id)
+        return [] if known is None else known.sent
 
-    def compact(self, plan: CleaningPlan, clean_upto: int) -> None:
-        """Remove what is overtaken, and tombstones that were kept long enough."""
+    def compact(self, plan: CleaningPlan, clean_upto: int, high_watermark: int) -> None:
+        """Remove what was aborted or is overtaken, and tombstones that were kept long enough."""
         first = min(plan.bases)
-        part = [b for b in self.batches if first <= b.base and b.end <= clean_upto]
+        outcomes = self.outcomes(high_watermark)
+        passed = [b for b in self.batches if first <= b.base and b.end <= clean_upto]
+        aborted = [b for b in passed if outcomes.get(b.base) == ABORT]
+        self.gone |= {record.offset for batch in aborted for record in batch.records}
+        part = [b for b in passed if b not in aborted and b.marker is None]
         dirty = [r for b in part for r in b.records if r.offset not in self.gone]
         latest = {r.key: r.offset for r in dirty if r.offset >= plan.first_dirty}
         for batch in part:

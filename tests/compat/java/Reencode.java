@@ -13,7 +13,11 @@ import org.apache.kafka.common.protocol.ObjectSerializationCache;
  * class makes of the bytes, written again. A lone "-" for the hex asks for a new instance.
  */
 public class Reencode {
-    private static final String PACKAGE = "org.apache.kafka.common.message.";
+    private static final String[] PACKAGES = {
+        "org.apache.kafka.common.message.",
+        "org.apache.kafka.coordinator.group.generated.",
+        "org.apache.kafka.coordinator.transaction.generated.",
+    };
 
     public static void main(String[] arguments) throws Exception {
         var in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
@@ -28,7 +32,7 @@ public class Reencode {
 
     private static String answer(String name, short version, String hex) {
         try {
-            Class<?> type = Class.forName(PACKAGE + name);
+            Class<?> type = find(name);
             Message message = (Message) type.getConstructor().newInstance();
             if (!hex.equals("-")) {
                 var input = new ByteBufferAccessor(ByteBuffer.wrap(HexFormat.of().parseHex(hex)));
@@ -42,6 +46,17 @@ public class Reencode {
             Throwable cause = problem.getCause() == null ? problem : problem.getCause();
             return "! " + cause;
         }
+    }
+
+    private static Class<?> find(String name) throws ClassNotFoundException {
+        for (String place : PACKAGES) {
+            try {
+                return Class.forName(place + name);
+            } catch (ClassNotFoundException elsewhere) {
+                continue;
+            }
+        }
+        throw new ClassNotFoundException(name);
     }
 
     private static String written(Message message, short version) {

@@ -32,6 +32,19 @@ def test_what_is_served_is_listed(talk: Dialogue, version: int) -> None:
     assert answer.error_code == 0
 
 
+@pytest.mark.parametrize("version", range(5))
+def test_clients_learn_that_transactions_are_of_version_2(talk: Dialogue, version: int) -> None:
+    """Java producers look at the finalized level, and only where the epoch is not negative."""
+    answer = talk.ask(named("barnabas-test"), version)
+    finalized = {
+        f.name: (f.min_version_level, f.max_version_level) for f in answer.finalized_features
+    }
+    supported = {f.name: (f.min_version, f.max_version) for f in answer.supported_features}
+    assert finalized.get("transaction.version") == ((2, 2) if version >= 3 else None)
+    assert supported.get("transaction.version") == ((0, 2) if version >= 4 else None)
+    assert (answer.finalized_features_epoch >= 0) == (version >= 3)
+
+
 def test_a_version_from_the_future_is_answered_in_the_oldest(talk: Dialogue) -> None:
     exchange = talk.send(named("later"), 99)
     assert exchange.content is not None
@@ -109,10 +122,6 @@ def test_who_has_an_id_gets_another(talk: Dialogue) -> None:
     )
     assert (again.error_code, again.producer_epoch) == (0, 0)
     assert again.producer_id != first.producer_id
-
-
-def test_transactions_are_not_there_yet(talk: Dialogue) -> None:
-    assert talk.ask(InitProducerIdRequest(transactional_id="t")).error_code == 15
 
 
 def test_sasl_is_out_of_place(talk: Dialogue) -> None:

@@ -11,13 +11,22 @@ from barnabas.handlers.registry import SERVED
 from barnabas.model.errors import WireError
 from barnabas.protocol.apis import APIS
 from barnabas.protocol.message import Message
+from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from barnabas.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
 from barnabas.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResource
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
+from barnabas.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
 from barnabas.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -29,15 +38,25 @@ from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
 )
+from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from barnabas.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from barnabas.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from barnabas.protocol.messages.end_txn import EndTxnRequest
+from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
+from barnabas.protocol.messages.join_group import JoinGroupRequest
+from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -46,7 +65,20 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
 )
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from barnabas.protocol.messages.sync_group import SyncGroupRequest
+from barnabas.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
 from barnabas.testing.dialogue import Dialogue
+from barnabas.testing.offset_requests import (
+    commit_request,
+    delete_request,
+    fetch_group,
+    fetch_request,
+    transactional_request,
+)
 from barnabas.testing.requests import batch, create_topic, fetch, produce
 
 ACROSS = [
@@ -83,9 +115,37 @@ def offset_for_leader_epoch(_: int) -> Message:
     )
 
 
+def find_coordinator(version: int) -> Message:
+    if version >= 4:
+        return FindCoordinatorRequest(coordinator_keys=["readers"])
+    return FindCoordinatorRequest(key="readers")
+
+
+def add_partitions(version: int) -> Message:
+    topics = [AddPartitionsToTxnTopic(name="old", partitions=[0])]
+    if version >= 4:
+        asked = AddPartitionsToTxnTransaction(transactional_id="t", topics=topics)
+        return AddPartitionsToTxnRequest(transactions=[asked])
+    return AddPartitionsToTxnRequest(v3_and_below_transactional_id="t", v3_and_below_topics=topics)
+
+
+def write_txn_markers(_: int) -> Message:
+    topic = WritableTxnMarkerTopic(name="old", partition_indexes=[0, 1])
+    return WriteTxnMarkersRequest(markers=[WritableTxnMarker(topics=[topic])])
+
+
 REQUESTS: dict[int, Callable[[int], Message]] = {
     2: list_offsets,
     3: metadata,
+    10: find_coordinator,
+    8: lambda version: commit_request("g", {(bytes(16) if version >= 10 else "old", 0): 1}),
+    9: lambda version: fetch_request(fetch_group("g", []), version),
+    16: lambda _: ListGroupsRequest(),
+    11: lambda _: JoinGroupRequest(group_id="g", session_timeout_ms=6000),
+    12: lambda _: HeartbeatRequest(group_id="g"),
+    13: lambda v: LeaveGroupRequest(group_id="g", members=[MemberIdentity()] if v >= 3 else []),
+    14: lambda _: SyncGroupRequest(group_id="g"),
+    15: lambda _: DescribeGroupsRequest(groups=["g"]),
     17: lambda _: SaslHandshakeRequest(mechanism="PLAIN"),
     18: lambda _: ApiVersionsRequest(client_software_name="a", client_software_version="1"),
     19: lambda _: CreateTopicsRequest(
@@ -100,6 +160,11 @@ REQUESTS: dict[int, Callable[[int], Message]] = {
     ),
     22: lambda _: InitProducerIdRequest(transactional_id=None),
     23: offset_for_leader_epoch,
+    28: lambda _: transactional_request("g", {("none", 0): 1}, (1, 0)),
+    24: add_partitions,
+    25: lambda _: AddOffsetsToTxnRequest(transactional_id="t", group_id="g"),
+    26: lambda _: EndTxnRequest(transactional_id="t", committed=True),
+    27: write_txn_markers,
     32: lambda _: DescribeConfigsRequest(
         resources=[
             DescribeConfigsResource(resource_type=kind, resource_name=name)
@@ -113,8 +178,17 @@ REQUESTS: dict[int, Callable[[int], Message]] = {
     35: lambda _: DescribeLogDirsRequest(topics=None),
     36: lambda _: SaslAuthenticateRequest(auth_bytes=b""),
     37: lambda _: CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="old", count=2)]),
+    42: lambda _: DeleteGroupsRequest(groups_names=["g"]),
     44: lambda _: IncrementalAlterConfigsRequest(),
+    47: lambda _: delete_request("g", [("old", 0)]),
     60: lambda _: DescribeClusterRequest(include_cluster_authorized_operations=True),
+    68: lambda _: ConsumerGroupHeartbeatRequest(group_id="g", member_id="m"),
+    69: lambda _: ConsumerGroupDescribeRequest(group_ids=["g"]),
+    65: lambda _: DescribeTransactionsRequest(transactional_ids=["t"]),
+    66: lambda _: ListTransactionsRequest(state_filters=["Ongoing"]),
+    61: lambda _: DescribeProducersRequest(
+        topics=[TopicRequest(name="old", partition_indexes=[0, 1])]
+    ),
     75: lambda _: DescribeTopicPartitionsRequest(),
 }
 
@@ -161,6 +235,6 @@ def test_other_versions_close_the_connection(talk: Dialogue, key: int) -> None:
 
 
 def test_apis_that_are_not_served_close_the_connection(talk: Dialogue) -> None:
-    frame = b"".join(n.to_bytes(2, "big") for n in (11, 0, 0, 1, 0xFFFF))
-    with pytest.raises(WireError, match="JoinGroup is not served"):
-        talk.send_frame(frame, 11, 0)
+    frame = b"".join(n.to_bytes(2, "big") for n in (29, 0, 0, 1, 0xFFFF))
+    with pytest.raises(WireError, match="DescribeAcls is not served"):
+        talk.send_frame(frame, 29, 0)

@@ -2,8 +2,20 @@
 
 import gc
 
+import pytest
+
+from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.testing.dialogue import Dialogue
+from barnabas.testing.markers import Markers
 from barnabas.testing.requests import batch, create_topic, fetch_request, produce
+from barnabas.testing.transaction_requests import (
+    end,
+    find_coordinator,
+    in_transaction,
+    initialize,
+    send_end,
+    send_produce_in,
+)
 
 ROUNDS = 100
 
@@ -30,3 +42,37 @@ def exchange_once(talk: Dialogue, offset: int) -> None:
     assert exchange.waiting
     produce(talk, "a", batch(1))
     assert not exchange.waiting
+
+
+def test_a_transaction_is_freed_at_once(talk: Dialogue, monkeypatch: pytest.MonkeyPatch) -> None:
+    markers = Markers()
+    monkeypatch.setattr("barnabas.node.markers.write_marker", markers.write)
+    create_topic(talk, "a")
+    find_coordinator(talk)
+    producer = initialize(talk)
+    for _ in range(ROUNDS // 10):
+        producer = transact(talk, markers, producer)
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(ROUNDS // 10, ROUNDS):
+            producer = transact(talk, markers, producer)
+        assert gc.collect() < ROUNDS
+    finally:
+        gc.enable()
+
+
+def transact(talk: Dialogue, markers: Markers, producer: ProducerIdAndEpoch) -> ProducerIdAndEpoch:
+    """Have a transaction for whose end the next one must wait."""
+    markers.hold = True
+    exchange = send_produce_in(talk, [("a", 0, in_transaction(producer))])
+    markers.release()
+    talk.settle()
+    assert not exchange.waiting
+    after = end(talk, producer)
+    repeated = send_end(talk, producer)
+    assert repeated.waiting
+    markers.release()
+    talk.settle()
+    assert repeated.answer.error_code == 0
+    return after

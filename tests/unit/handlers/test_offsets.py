@@ -27,6 +27,18 @@ from barnabas.testing.requests import batch, create_topic, fetch, list_offset, p
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 
 
+def test_records_that_are_not_safe_yet_are_waited_for(talk: Dialogue) -> None:
+    create_topic(talk, "a")
+    talk.hold_syncs = True
+    produce(talk, "a", batch(3), acks=1)
+    wanted = DeleteRecordsTopic(name="a", partitions=[DeleteRecordsPartition(offset=3)])
+    exchange = talk.send(DeleteRecordsRequest(topics=[wanted]))
+    assert exchange.waiting
+    talk.release_syncs()
+    ((result,),) = [topic.partitions for topic in exchange.answer.topics]
+    assert (result.error_code, result.low_watermark) == (0, 3)
+
+
 def delete_records(talk: Dialogue, offset: int, *, topic: str = "a") -> tuple[int, int]:
     wanted = DeleteRecordsTopic(
         name=topic, partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)]

@@ -240,14 +240,3 @@ def test_levels_of_compression_are_minded(talk: Dialogue) -> None:
         produce(talk, name, batch(value=text))
         sizes.append(len(fetch(talk, name).records))
     assert sizes[0] > sizes[1]
-
-
-def test_transactions_are_not_there_yet(talk: Dialogue) -> None:
-    create_topic(talk, "a")
-    data = [messages.PartitionProduceData(index=0, records=bytes(batch()))]
-    topics = [messages.TopicProduceData(name="a", partition_data=data)]
-    request = messages.ProduceRequest(
-        transactional_id="t", acks=-1, timeout_ms=1000, topic_data=topics
-    )
-    (answered,) = talk.ask(request, 12).responses
-    assert error_codes(answered.partition_responses) == [42]

@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
 from barnabas.protocol.records import BatchHeader, parse_header
-from barnabas.storage import compaction
+from barnabas.storage import compaction, snapshots
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.producers import SEQUENCE_MASK, ProducerStates, SentBatch
 from barnabas.storage.recovery import open_log
@@ -82,22 +82,22 @@ def test_a_new_epoch_starts_at_zero_and_ends_the_old_one() -> None:
 def test_a_snapshot_keeps_everything() -> None:
     states = sent(*range(9), epoch=3)
     states.record(header(0, producer=8), 500)
-    again = ProducerStates.decode(states.encode())
+    again = snapshots.decode(snapshots.encode(states))
     assert set(again.by_id) == {7, 8}
     assert again.by_id[7].batches == states.by_id[7].batches
     assert (again.by_id[7].epoch, again.by_id[7].last_timestamp) == (3, 1_000)
 
 
 def test_damage_to_a_snapshot_is_noticed_wherever_it_is() -> None:
-    content = sent(0, 1).encode()
+    content = snapshots.encode(sent(0, 1))
     for bit in range(len(content) * 8):
         damaged = bytearray(content)
         damaged[bit // 8] ^= 1 << bit % 8
         with pytest.raises(CorruptBatchError):
-            ProducerStates.decode(bytes(damaged))
+            snapshots.decode(bytes(damaged))
     for size in range(len(content)):
         with pytest.raises(CorruptBatchError):
-            ProducerStates.decode(content[:size])
+            snapshots.decode(content[:size])
 
 
 def test_the_silent_are_forgotten() -> None:
@@ -154,7 +154,7 @@ def test_a_snapshot_from_beyond_the_end_is_not_believed() -> None:
     disk = MemoryDisk()
     log = open_log(disk, FOLDER, LogSettings()).log
     append(log, make_batch(1, producer=(7, 0, 0)))
-    disk.write_atomic(f"{FOLDER}/{50:020d}.snapshot", sent(90).encode())
+    disk.write_atomic(f"{FOLDER}/{50:020d}.snapshot", snapshots.encode(sent(90)))
     disk.write_atomic(f"{FOLDER}/notes.snapshot", b"somebody else's")
     again = open_log(disk, FOLDER, LogSettings()).log
     assert [b.first_sequence for b in again.producers.by_id[7].batches] == [0]

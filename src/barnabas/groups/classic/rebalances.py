@@ -1,0 +1,173 @@
+"""How a group gets from one generation to the next, and what the passing of time does to it.
+
+Members must join within the largest rebalance timeout among them; whoever does not is out, unless
+it is static: then its session decides. A group that was empty waits for company first
+(`initial_rebalance_delay_ms`, again for as long as somebody comes, but no longer than the
+rebalance timeout). The same timeout bounds how long members take to ask for their assignments.
+"""
+
+from barnabas.groups.classic import answers
+from barnabas.groups.classic.group import ClassicGroup, State, answer
+from barnabas.groups.classic.sessions import Sessions
+from barnabas.groups.classic.stored import group_record
+from barnabas.model.coordination import CoordinatorRecord, Outcome, Scheduler
+from barnabas.model.errors import ErrorCode
+from barnabas.model.settings import GroupSettings
+
+Records = list[CoordinatorRecord]
+"""What must be stored; only a group that ends up empty has something."""
+
+
+class Rebalances:
+    """The rules of rebalances, for all groups."""
+
+    def __init__(self, settings: GroupSettings, scheduler: Scheduler) -> None:
+        self._settings = settings
+        self._scheduler = scheduler
+        self.sessions = Sessions(scheduler, self._expired)
+
+    def go_on(self, group: ClassicGroup) -> Records:
+        """Begin a rebalance because of somebody who came, changed or left; or get on with it."""
+        if group.state is State.PREPARING:
+            return self._complete_if_joined(group)
+        return self.prepare(group)
+
+    def prepare(self, group: ClassicGroup) -> Records:
+        """Have everybody join again."""
+        if group.state is State.COMPLETING:
+            self.drop_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS)
+        self._stop_waiting_for_syncs(group)
+        group.is_first_rebalance = group.state is State.EMPTY
+        group.has_newcomers = False
+        group.enter(State.PREPARING)
+        if group.is_first_rebalance:
+            delay_ms = self._settings.initial_rebalance_delay_ms
+            self._wait_for_company(group, delay_ms, group.rebalance_timeout_ms - delay_ms)
+            return []
+        if group.has_all_joined:
+            return self._complete(group)
+        self._wait_for_joins(group)
+        return []
+
+    def remove(self, group: ClassicGroup, member_id: str) -> None:
+        """Let a member go, or somebody invited; the rebalance that follows is the caller's."""
+        group.remove(member_id)
+        self.sessions.end(group, member_id)
+
+    def synced(self, group: ClassicGroup, member_id: str) -> None:
+        """Note that a member asked for its assignment."""
+        group.unsynced.pop(member_id, None)
+        if not group.unsynced:
+            self._stop_waiting_for_syncs(group)
+
+    def hand_out(self, group: ClassicGroup) -> None:
+        """Give everybody who waits their assignment, and be stable."""
+        for member_id, member in group.members.items():
+            if answer(group.syncing, member_id, group.synced(member_id)):
+                self.sessions.renew(group, member)
+        group.enter(State.STABLE)
+
+    def drop_assignments(self, group: ClassicGroup, code: ErrorCode) -> None:
+        """Forget this generation's assignments, and tell those who wait for them why."""
+        for member_id, member in group.members.items():
+            member.assignment = b""
+            if answer(group.syncing, member_id, answers.sync_refused(code)):
+                self.sessions.renew(group, member)
+
+    def bury(self, group: ClassicGroup) -> None:
+        """Let go of a group that is over."""
+        group.enter(State.DEAD)
+        self._scheduler.cancel(_join_phase(group))
+        self._scheduler.cancel(_sync_phase(group))
+        for member_id in [*group.members, *group.invited]:
+            self.remove(group, member_id)
+
+    def _complete_if_joined(self, group: ClassicGroup) -> Records:
+        if group.is_first_rebalance or not group.has_all_joined:
+            return []
+        return self._complete(group)
+
+    def _complete(self, group: ClassicGroup) -> Records:
+        """Begin the next generation with everybody who has joined."""
+        self._scheduler.cancel(_join_phase(group))
+        late = [member for name, member in group.members.items() if name not in group.joining]
+        for member in late:
+            if member.instance_id is None:
+                self.remove(group, member.member_id)
+        if group.members and not group.elect_leader():
+            # Only static members are left, all of them away: wait until one is back or expires.
+            self._wait_for_joins(group)
+            return []
+        group.begin_generation()
+        if not group.members:
+            return [group_record(group)]
+        self._announce(group)
+        return []
+
+    def _announce(self, group: ClassicGroup) -> None:
+        for member_id, member in group.members.items():
+            answer(group.joining, member_id, group.joined(member_id))
+            self.sessions.renew(group, member)
+            member.is_new = False
+        self._scheduler.schedule(
+            _sync_phase(group),
+            group.rebalance_timeout_ms,
+            lambda: Outcome(None, self._sync_phase_over(group)),
+        )
+
+    def _wait_for_joins(self, group: ClassicGroup) -> None:
+        self._scheduler.schedule(
+            _join_phase(group),
+            group.rebalance_timeout_ms,
+            lambda: Outcome(None, self._complete(group)),
+        )
+
+    def _wait_for_company(self, group: ClassicGroup, delay_ms: int, remaining_ms: int) -> None:
+        self._scheduler.schedule(
+            _join_phase(group),
+            delay_ms,
+            lambda: Outcome(None, self._company_came(group, delay_ms, max(remaining_ms, 0))),
+        )
+
+    def _company_came(self, group: ClassicGroup, delay_ms: int, remaining_ms: int) -> Records:
+        if not group.has_newcomers or not remaining_ms:
+            return self._complete(group)
+        group.has_newcomers = False
+        next_ms = min(self._settings.initial_rebalance_delay_ms, remaining_ms)
+        self._wait_for_company(group, next_ms, remaining_ms - delay_ms)
+        return []
+
+    def _stop_waiting_for_syncs(self, group: ClassicGroup) -> None:
+        group.unsynced.clear()
+        self._scheduler.cancel(_sync_phase(group))
+
+    def _sync_phase_over(self, group: ClassicGroup) -> Records:
+        if not group.unsynced:
+            return []
+        for member_id in list(group.unsynced):
+            self.remove(group, member_id)
+        return self.prepare(group)
+
+    def _expired(self, group: ClassicGroup, member_id: str) -> Records:
+        """Let a silent member go; somebody who waits for an answer is not silent, we are.
+
+        Newcomers are the exception: a client that gave up waiting comes back under another
+        member id, and the first would stay for good.
+        """
+        member = group.members.get(member_id)
+        if member is not None:
+            waits = member_id in group.joining or member_id in group.syncing
+            if waits and not member.is_new:
+                return []
+        self.remove(group, member_id)
+        if group.state is State.PREPARING:
+            return self._complete(group) if group.has_all_joined else []
+        return self.prepare(group) if member is not None else []
+
+
+def _join_phase(group: ClassicGroup) -> str:
+    return f"join phase of {group.group_id!r}"
+
+
+def _sync_phase(group: ClassicGroup) -> str:
+    return f"sync phase of {group.group_id!r}"

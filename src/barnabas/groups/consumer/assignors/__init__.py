@@ -1,0 +1,11 @@
+"""Ways to share partitions out, by the names that members prefer them under."""
+
+from collections.abc import Mapping
+
+from barnabas.groups.consumer.assignors import range as by_range
+from barnabas.groups.consumer.assignors import uniform
+from barnabas.groups.consumer.assignors.spec import Assign
+
+DEFAULT = "uniform"
+
+ASSIGNORS: Mapping[str, Assign] = {DEFAULT: uniform.assign, "range": by_range.assign}

@@ -1,0 +1,121 @@
+"""When a group moves on to another epoch, and what everybody is to have then.
+
+All of it works on the members as they will be once the heartbeat's records are replayed.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from barnabas.groups.consumer import records, subscriptions
+from barnabas.groups.consumer.assignors import ASSIGNORS, DEFAULT
+from barnabas.groups.consumer.assignors.spec import NO_SLOTS, Share, Slots
+from barnabas.groups.consumer.group import ConsumerGroup
+from barnabas.groups.consumer.member import Member, ResolvedRegex
+from barnabas.groups.consumer.regex.syntax import PatternError
+from barnabas.metadata.image import Image
+from barnabas.model.coordination import CoordinatorRecord
+from barnabas.model.errors import ApiError, ErrorCode
+
+Members = Mapping[str, Member]
+Regexes = Mapping[str, ResolvedRegex]
+
+
+class Occasion(NamedTuple):
+    """What a rebalance is worked out from."""
+
+    members: Members
+    targets: Mapping[str, Slots]
+    """What each was to have so far; a static member that came back has what it had."""
+    regexes: Regexes
+    image: Image
+    now_ms: int
+    """The calendar's time."""
+
+
+class Epochs(NamedTuple):
+    """Where a group is after a heartbeat, and the records that lead there."""
+
+    assignment_epoch: int
+    targets: Mapping[str, Slots]
+    records: list[CoordinatorRecord]
+
+
+def refresh_regexes(
+    group: ConsumerGroup, members: Members, image: Image, now_ms: int, *, again: bool
+) -> tuple[Regexes, list[CoordinatorRecord]]:
+    """Match the patterns that are new, or all of them again; forget those that nobody has.
+
+    Raises INVALID_REGULAR_EXPRESSION where a new one is none.
+    """
+    wanted = {member.profile.regex for member in members.values()} - {""}
+    known = {pattern: group.regexes[pattern] for pattern in wanted & group.regexes.keys()}
+    found: dict[str, ResolvedRegex] = {}
+    for pattern in sorted(wanted - known.keys()):
+        found[pattern] = ResolvedRegex(_match(pattern, image), now_ms)
+    for pattern in sorted(known) if again else ():
+        topics = _match_again(pattern, known[pattern], image)
+        if topics != known[pattern].topics:
+            found[pattern] = ResolvedRegex(topics, now_ms)
+    ended = sorted(group.regexes.keys() - wanted)
+    return {**known, **found}, [
+        *(records.end_of_regex(group.group_id, pattern) for pattern in ended),
+        *(records.regex(group.group_id, pattern, regex) for pattern, regex in found.items()),
+    ]
+
+
+def _match(pattern: str, image: Image) -> frozenset[str]:
+    try:
+        return subscriptions.resolve(pattern, image)
+    except PatternError as error:
+        message = f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {error}."
+        raise ApiError(ErrorCode.INVALID_REGULAR_EXPRESSION, message) from error
+
+
+def _match_again(pattern: str, known: ResolvedRegex, image: Image) -> frozenset[str]:
+    """Match a pattern that was fine once; among more topics it may have become too much work."""
+    try:
+        return subscriptions.resolve(pattern, image)
+    except PatternError:
+        return known.topics
+
+
+def new_group_epoch(
+    group: ConsumerGroup, members: Members, regexes: Regexes, image: Image, *, bump: bool
+) -> CoordinatorRecord | None:
+    """Return the record of the next epoch, if members (`bump`) or topics give occasion for it."""
+    names = subscriptions.subscribed_topics(members.values(), regexes)
+    metadata_hash = subscriptions.metadata_hash(names, image)
+    if not bump and metadata_hash == group.metadata_hash:
+        return None
+    return records.group_epoch(group.group_id, group.epoch + 1, metadata_hash)
+
+
+def new_targets(group: ConsumerGroup, epoch: int, occasion: Occasion) -> Epochs:
+    """Share the partitions out anew, and tell what became different for whom."""
+    assigned = _assign(group, occasion)
+    changed = [
+        records.target(group.group_id, member_id, slots)
+        for member_id, slots in sorted(assigned.items())
+        if occasion.targets.get(member_id) != slots
+    ]
+    done = records.target_epoch(group.group_id, epoch, occasion.now_ms)
+    return Epochs(epoch, assigned, [*changed, done])
+
+
+def _assign(group: ConsumerGroup, occasion: Occasion) -> dict[str, Slots]:
+    preferred = group.preferred_assignor(occasion.members) or DEFAULT
+    assign = ASSIGNORS.get(preferred, ASSIGNORS[DEFAULT])
+    topics = occasion.image.topics
+    shares = {
+        member_id: Share(
+            frozenset(subscriptions.topic_ids(member, occasion.regexes, occasion.image)),
+            occasion.targets.get(member_id, NO_SLOTS),
+            member.profile.instance_id,
+        )
+        for member_id, member in occasion.members.items()
+    }
+    names = subscriptions.subscribed_topics(occasion.members.values(), occasion.regexes)
+    counts = {
+        topics[name].topic_id: len(topics[name].partitions) for name in names if name in topics
+    }
+    return assign(shares, counts)

@@ -1,0 +1,51 @@
+"""What members subscribe to, by name or by pattern, and what those topics look like."""
+
+from collections.abc import Collection, Iterable, Mapping
+from hashlib import blake2b
+
+from barnabas.groups.consumer.member import Member, ResolvedRegex
+from barnabas.groups.consumer.regex.pattern import Pattern
+from barnabas.metadata.image import Image
+from barnabas.model.ids import TopicId
+
+
+def subscribed_topics(
+    members: Iterable[Member], regexes: Mapping[str, ResolvedRegex]
+) -> frozenset[str]:
+    """Return every topic that some member subscribes to, whether or not it is there."""
+    profiles = [member.profile for member in members]
+    patterns = {profile.regex for profile in profiles} & regexes.keys()
+    return frozenset[str]().union(
+        *(profile.names for profile in profiles), *(regexes[name].topics for name in patterns)
+    )
+
+
+def topic_ids(member: Member, regexes: Mapping[str, ResolvedRegex], image: Image) -> set[TopicId]:
+    """Return the topics that a member subscribes to and that are there."""
+    names = subscribed_topics([member], regexes)
+    return {image.topics[name].topic_id for name in names if name in image.topics}
+
+
+def metadata_hash(names: Collection[str], image: Image) -> int:
+    """Return a number that changes when these topics come, grow or go; 0 where there are none.
+
+    Kafka's number is another one. Nobody but the coordinator that stored it compares it, and to
+    find it changed costs no more than one rebalance.
+    """
+    found = [image.topics[name] for name in sorted(names) if name in image.topics]
+    if not found:
+        return 0
+    hashed = blake2b(digest_size=8)
+    for topic in found:
+        hashed.update(topic.topic_id + len(topic.partitions).to_bytes(4, "big"))
+    return int.from_bytes(hashed.digest(), "big", signed=True)
+
+
+def resolve(pattern: str, image: Image) -> frozenset[str]:
+    """Return the topics that a pattern matches as a whole; the broker's own are left out."""
+    matches = Pattern(pattern).matches
+    return frozenset(
+        topic.name
+        for topic in image.topics.values()
+        if not topic.is_internal and matches(topic.name)
+    )

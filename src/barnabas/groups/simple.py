@@ -1,0 +1,67 @@
+"""A group that only stores offsets: nobody ever joined it.
+
+Consumers that choose their partitions themselves, and tools, commit in the name of such a group.
+Kafka calls it simple: an empty classic group without a protocol type. No record tells of it; it is
+there from the first offset that is stored on, and is replaced as soon as somebody joins.
+"""
+
+from barnabas.groups.directory import GroupType
+from barnabas.model.coordination import CoordinatorRecord
+from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.protocol.coordinator_codec import encode
+from barnabas.protocol.coordinator_records.group_metadata import GroupMetadataKey
+
+
+class SimpleGroup:
+    """A name with offsets."""
+
+    __slots__ = ("group_id",)
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+
+    @property
+    def type(self) -> GroupType:
+        """What it counts as."""
+        return GroupType.CLASSIC
+
+    @property
+    def state(self) -> str:
+        """It never has members."""
+        return "Empty"
+
+    @property
+    def protocol_type(self) -> str:
+        """None: nobody said what the members would be."""
+        return ""
+
+    @property
+    def is_empty(self) -> bool:
+        """It never has members."""
+        return True
+
+    @property
+    def empty_since_ms(self) -> int | None:
+        """Nobody ever left: each offset counts from its own commit on."""
+        return None
+
+    def check_commit(
+        self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool
+    ) -> None:
+        """Refuse whoever takes itself for a member."""
+        if epoch >= 0:
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"{self.group_id} has no members")
+
+    def check_fetch(self, member_id: str | None, epoch: int) -> None:
+        """Let anybody look."""
+
+    def touch(self, member_id: str) -> None:
+        """Do nothing: there is nobody to hear from."""
+
+    def subscribes_to(self, topic: str) -> bool:
+        """Nobody subscribes."""
+        return False
+
+    def tombstones(self) -> list[CoordinatorRecord]:
+        """Return the same record that ends any classic group."""
+        return [encode(GroupMetadataKey(group=self.group_id), None)]

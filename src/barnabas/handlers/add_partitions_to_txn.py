@@ -1,0 +1,129 @@
+"""AddPartitionsToTxn (key 24), versions 0 to 5.
+
+Up to version 3 a producer adds partitions to its own transaction. From version 4 on other brokers
+ask, for several transactions at once, to add partitions or only to verify that they are part of
+one (KIP-890). One partition that does not exist fails all of its transaction.
+
+The answer waits for a transaction that is being ended, up to a second: Kafka answers
+CONCURRENT_TRANSACTIONS and has clients ask again.
+"""
+
+from collections.abc import Iterable
+
+from barnabas.handlers.answers import all_of
+from barnabas.handlers.context import RequestContext
+from barnabas.model.coordination import Outcome, ProducerIdAndEpoch
+from barnabas.model.errors import ErrorCode
+from barnabas.model.ids import TopicPartition
+from barnabas.model.pending import Pending
+from barnabas.node.node import Node
+from barnabas.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+from barnabas.transactions.machine import TransactionMachine, Verified
+
+SEVERAL_FROM = 4
+KNOWS_FENCED_FROM = 2
+OLD_CLIENTS, NEW_CLIENTS = 0, 2
+"""Transaction versions: brokers ask to add partitions only for clients of version 2."""
+
+
+def handle(
+    node: Node, request: AddPartitionsToTxnRequest, context: RequestContext
+) -> Pending[AddPartitionsToTxnResponse]:
+    """Add or verify partitions, transaction by transaction."""
+    if context.version >= SEVERAL_FROM:
+        answers: list[AddPartitionsToTxnResult | Pending[AddPartitionsToTxnResult]] = [
+            _answer(node, transaction, context) for transaction in request.transactions
+        ]
+        return all_of(answers).map(
+            lambda results: AddPartitionsToTxnResponse(results_by_transaction=results)
+        )
+    only = AddPartitionsToTxnTransaction(
+        transactional_id=request.v3_and_below_transactional_id,
+        producer_id=request.v3_and_below_producer_id,
+        producer_epoch=request.v3_and_below_producer_epoch,
+        topics=request.v3_and_below_topics,
+    )
+    return _answer(node, only, context).map(
+        lambda result: AddPartitionsToTxnResponse(
+            results_by_topic_v3_and_below=result.topic_results
+        )
+    )
+
+
+def _answer(
+    node: Node, transaction: AddPartitionsToTxnTransaction, context: RequestContext
+) -> Pending[AddPartitionsToTxnResult]:
+    transactional_id = transaction.transactional_id
+    partitions = [
+        TopicPartition(topic.name, partition)
+        for topic in transaction.topics
+        for partition in topic.partitions
+    ]
+
+    def respond(result: Verified | ErrorCode) -> AddPartitionsToTxnResult:
+        if not isinstance(result, ErrorCode):
+            return _result(transactional_id, result)
+        if result is ErrorCode.PRODUCER_FENCED and context.version < KNOWS_FENCED_FROM:
+            result = ErrorCode.INVALID_PRODUCER_EPOCH
+        return _result(transactional_id, dict.fromkeys(partitions, result))
+
+    return _ask(node, transaction, partitions, context).map(respond)
+
+
+def _ask(
+    node: Node,
+    transaction: AddPartitionsToTxnTransaction,
+    partitions: list[TopicPartition],
+    context: RequestContext,
+) -> Pending[Verified | ErrorCode]:
+    transactional_id = transaction.transactional_id
+    producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
+    version = NEW_CLIENTS if context.version >= SEVERAL_FROM else OLD_CLIENTS
+
+    def operation(machine: TransactionMachine, _: int | None) -> Outcome[Verified]:
+        if transaction.verify_only:
+            return machine.verify(transactional_id, producer, partitions)
+        return machine.add(transactional_id, producer, partitions, version)
+
+    refused: Pending[Verified | ErrorCode] = Pending()
+    absent = {partition for partition in partitions if not _exists(node, partition)}
+    if absent:
+        codes = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        refused.complete({partition: codes[partition in absent] for partition in partitions})
+        return refused
+    if not transactional_id:
+        refused.complete(ErrorCode.INVALID_REQUEST)
+        return refused
+    return node.transactions.ask(transactional_id, operation)
+
+
+def _exists(node: Node, partition: TopicPartition) -> bool:
+    topic = node.image.topics.get(partition.topic)
+    return topic is not None and 0 <= partition.partition < len(topic.partitions)
+
+
+def _result(transactional_id: str, codes: Verified) -> AddPartitionsToTxnResult:
+    by_topic: dict[str, list[AddPartitionsToTxnPartitionResult]] = {}
+    for (topic, partition), code in codes.items():
+        by_topic.setdefault(topic, []).append(
+            AddPartitionsToTxnPartitionResult(partition_index=partition, partition_error_code=code)
+        )
+    return AddPartitionsToTxnResult(
+        transactional_id=transactional_id, topic_results=_topic_results(by_topic.items())
+    )
+
+
+def _topic_results(
+    by_topic: Iterable[tuple[str, list[AddPartitionsToTxnPartitionResult]]],
+) -> list[AddPartitionsToTxnTopicResult]:
+    return [
+        AddPartitionsToTxnTopicResult(name=name, results_by_partition=results)
+        for name, results in by_topic
+    ]

@@ -1,0 +1,57 @@
+"""Answers that are made of other answers, some of which are not there yet."""
+
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar, cast
+
+from barnabas.model.pending import Pending
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def all_of(answers: Sequence[T | Pending[T]]) -> Pending[list[T]]:
+    """Return all answers, in the same order, once the last is there."""
+    return _Collection(answers).pending
+
+
+def then(first: Pending[T], function: Callable[[T], R | Pending[R]]) -> Pending[R]:
+    """Return what a function makes of an answer, once it has made it."""
+    answer: Pending[R] = Pending()
+
+    def go_on(result: T) -> None:
+        try:
+            made = function(result)
+        except Exception as error:  # noqa: BLE001 - told to the one whom it concerns
+            answer.fail(error)
+            return
+        if isinstance(made, Pending):
+            made.when_done(answer.complete, answer.fail)
+        else:
+            answer.complete(made)
+
+    first.when_done(go_on, answer.fail)
+    return answer
+
+
+class _Collection(Generic[T]):
+    def __init__(self, answers: Sequence[T | Pending[T]]) -> None:
+        self.pending: Pending[list[T]] = Pending()
+        self._answers = list(answers)
+        self._missing = 1
+        for number, answer in enumerate(answers):
+            if isinstance(answer, Pending):
+                self._missing += 1
+                answer.when_done(
+                    lambda result, number=number: self._take(number, result),  # type: ignore[misc]
+                    self.pending.fail,
+                )
+        self._count_down()
+
+    def _take(self, number: int, result: T) -> None:
+        self._answers[number] = result
+        self._count_down()
+
+    def _count_down(self) -> None:
+        self._missing -= 1
+        if not self._missing:
+            self.pending.complete(cast("list[T]", self._answers))

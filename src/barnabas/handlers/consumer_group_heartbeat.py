@@ -1,0 +1,32 @@
+"""ConsumerGroupHeartbeat (key 68), versions 0 and 1: all that members of `consumer` groups say.
+
+KIP-848; from version 1 on members make up their ids (KIP-1082) and may subscribe by a regular
+expression. Deviations from Kafka: see `groups/consumer/protocol.py` (nothing is put off),
+`groups/consumer/regex` (bounds, scripts), and: expressions never match the broker's own topics,
+a classic group is taken over only while it has no members, whatever its members speak; and a static
+member that is fenced may join again at once (`groups/consumer/membership.py`).
+"""
+
+from barnabas.handlers.context import RequestContext
+from barnabas.handlers.coordination import caller_of, retriable
+from barnabas.model.errors import ApiError
+from barnabas.model.pending import Pending
+from barnabas.node.node import Node
+from barnabas.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+
+
+def handle(
+    node: Node, request: ConsumerGroupHeartbeatRequest, context: RequestContext
+) -> ConsumerGroupHeartbeatResponse | Pending[ConsumerGroupHeartbeatResponse]:
+    """Have the group's coordinator hear a member; clients show their users what it refuses with."""
+    caller = caller_of(context)
+    try:
+        shard = node.coordinators.groups.shard_for(request.group_id)
+        return shard.run(lambda: shard.machine.consumer.heartbeat(request, caller))
+    except ApiError as error:
+        return ConsumerGroupHeartbeatResponse(
+            error_code=retriable(error.code), error_message=error.message
+        )

@@ -1,0 +1,47 @@
+"""DescribeGroups (key 15), versions 0 to 6: classic groups and who is in them.
+
+Members tell what they subscribed to only while the group is stable. A group that is not there, or
+is a `consumer` group (KIP-848), is Dead; from version 6 on it is GROUP_ID_NOT_FOUND as well
+(KIP-1043).
+
+Deviation: groups are answered in the order they were asked for, not partition by partition.
+"""
+
+from barnabas.handlers.answers import all_of
+from barnabas.handlers.context import RequestContext
+from barnabas.handlers.coordination import ask_group
+from barnabas.model.errors import ErrorCode
+from barnabas.model.pending import Pending
+from barnabas.node.node import Node
+from barnabas.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+
+GROUP_OPERATIONS = 3400
+"""Everything is allowed, as bits, while there are no ACLs."""
+
+
+def handle(
+    node: Node, request: DescribeGroupsRequest, context: RequestContext
+) -> DescribeGroupsResponse | Pending[DescribeGroupsResponse]:
+    """Describe groups, in the order they were asked for."""
+
+    def answer(groups: list[DescribedGroup]) -> DescribeGroupsResponse:
+        for group in groups:
+            if request.include_authorized_operations and not group.error_code:
+                group.authorized_operations = GROUP_OPERATIONS
+        return DescribeGroupsResponse(groups=groups)
+
+    found = [_describe(node, group_id, context.version) for group_id in request.groups]
+    return all_of(found).map(answer)
+
+
+def _describe(node: Node, group_id: str, version: int) -> DescribedGroup | Pending[DescribedGroup]:
+    def refused(code: ErrorCode) -> DescribedGroup:
+        return DescribedGroup(group_id=group_id, error_code=code)
+
+    return ask_group(
+        node, group_id, lambda machine: machine.classic.describe(group_id, version), refused
+    )

@@ -1,0 +1,57 @@
+"""DescribeProducers (key 61), version 0 (KIP-664): who writes to a partition, and since when.
+
+A producer whose transaction hangs is found by it: its transaction begins long before the end.
+"""
+
+from barnabas.controller.topics import check_name
+from barnabas.handlers.context import RequestContext
+from barnabas.model.errors import ApiError
+from barnabas.node.node import Node
+from barnabas.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+
+
+def handle(
+    node: Node, request: DescribeProducersRequest, _: RequestContext
+) -> DescribeProducersResponse:
+    """Answer each partition by itself."""
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(
+                name=topic.name,
+                partitions=[
+                    _describe(node, topic.name, partition) for partition in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _describe(node: Node, topic: str, index: int) -> PartitionResponse:
+    try:
+        check_name(topic)
+        producers = node.find(topic, index).log.producers
+    except ApiError as error:
+        return PartitionResponse(
+            partition_index=index, error_code=error.code, error_message=error.message
+        )
+    return PartitionResponse(
+        partition_index=index,
+        active_producers=[
+            ProducerState(
+                producer_id=producer_id,
+                producer_epoch=producer.epoch,
+                last_sequence=producer.last_sequence,
+                last_timestamp=producer.last_timestamp,
+                coordinator_epoch=producer.coordinator_epoch,
+                current_txn_start_offset=producer.transaction_start,
+            )
+            for producer_id, producer in producers.by_id.items()
+        ],
+    )

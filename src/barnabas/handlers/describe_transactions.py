@@ -1,0 +1,48 @@
+"""DescribeTransactions (key 65), version 0."""
+
+from barnabas.handlers.answers import all_of
+from barnabas.handlers.context import RequestContext
+from barnabas.model.errors import ErrorCode
+from barnabas.model.pending import Pending
+from barnabas.node.node import Node
+from barnabas.protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TopicData,
+    TransactionState,
+)
+from barnabas.transactions.state import Transaction
+
+
+def handle(
+    node: Node, request: DescribeTransactionsRequest, _: RequestContext
+) -> Pending[DescribeTransactionsResponse]:
+    """Tell what is known of transactional ids."""
+    answers = [_describe(node, name) for name in dict.fromkeys(request.transactional_ids)]
+    return all_of(answers).map(lambda found: DescribeTransactionsResponse(transaction_states=found))
+
+
+def _describe(node: Node, transactional_id: str) -> TransactionState | Pending[TransactionState]:
+    if not transactional_id:
+        return TransactionState(error_code=ErrorCode.INVALID_REQUEST)
+    answer = node.transactions.ask(
+        transactional_id, lambda machine, _: machine.describe(transactional_id)
+    )
+    return answer.map(lambda result: _described(transactional_id, result))
+
+
+def _described(transactional_id: str, result: Transaction | ErrorCode) -> TransactionState:
+    if isinstance(result, ErrorCode):
+        return TransactionState(error_code=result, transactional_id=transactional_id)
+    return TransactionState(
+        transactional_id=transactional_id,
+        transaction_state=result.state.label,
+        transaction_timeout_ms=result.timeout_ms,
+        transaction_start_time_ms=result.started_ms,
+        producer_id=result.producer_id,
+        producer_epoch=result.producer_epoch,
+        topics=[
+            TopicData(topic=topic, partitions=partitions)
+            for topic, partitions in result.by_topic.items()
+        ],
+    )

@@ -1,0 +1,50 @@
+"""EndTxn (key 26), versions 0 to 5.
+
+Answered once the outcome is safe; the markers follow. Version 5 is transaction version 2
+(KIP-890): each end raises the epoch, or gives a new producer id where the epochs are used up, and
+the answer says what the producer is to use from then on.
+
+A repeated request waits for the markers, up to a second, where Kafka answers
+CONCURRENT_TRANSACTIONS and has clients ask again.
+"""
+
+from barnabas.handlers.context import RequestContext
+from barnabas.model.coordination import ProducerIdAndEpoch
+from barnabas.model.errors import ErrorCode
+from barnabas.model.pending import Pending
+from barnabas.node.node import Node
+from barnabas.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+
+KNOWS_FENCED_FROM = 2
+RAISES_EPOCH_FROM = 5
+OLD_CLIENTS, NEW_CLIENTS = 0, 2
+"""Transaction versions."""
+
+
+def handle(
+    node: Node, request: EndTxnRequest, context: RequestContext
+) -> EndTxnResponse | Pending[EndTxnResponse]:
+    """Commit or abort."""
+    if not request.transactional_id:
+        return EndTxnResponse(error_code=ErrorCode.INVALID_REQUEST)
+    raises_epoch = context.version >= RAISES_EPOCH_FROM
+    answer = node.transactions.ask(
+        request.transactional_id,
+        lambda machine, spare_id: machine.end(
+            request.transactional_id,
+            ProducerIdAndEpoch(request.producer_id, request.producer_epoch),
+            commit=request.committed,
+            version=NEW_CLIENTS if raises_epoch else OLD_CLIENTS,
+            spare_id=spare_id,
+        ),
+    )
+
+    def respond(result: ProducerIdAndEpoch | ErrorCode) -> EndTxnResponse:
+        if not isinstance(result, ErrorCode):
+            producer_id, producer_epoch = result
+            return EndTxnResponse(producer_id=producer_id, producer_epoch=producer_epoch)
+        if result is ErrorCode.PRODUCER_FENCED and context.version < KNOWS_FENCED_FROM:
+            return EndTxnResponse(error_code=ErrorCode.INVALID_PRODUCER_EPOCH)
+        return EndTxnResponse(error_code=result)
+
+    return answer.map(respond)

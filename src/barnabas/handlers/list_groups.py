@@ -1,0 +1,41 @@
+"""ListGroups (key 16), versions 0 to 5: every group that is coordinated here.
+
+Version 4 filters by state (KIP-518), version 5 by type (KIP-848); letter case does not matter, and
+a state or type that there is not matches nothing. Where the coordinators are not there yet, there
+are no groups.
+"""
+
+from itertools import chain
+
+from barnabas.handlers.answers import all_of
+from barnabas.handlers.context import RequestContext
+from barnabas.handlers.coordination import retriable
+from barnabas.model.errors import ApiError
+from barnabas.model.pending import Pending
+from barnabas.node.node import Node
+from barnabas.protocol.messages.list_groups import (
+    ListedGroup,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+
+
+def handle(
+    node: Node, request: ListGroupsRequest, _: RequestContext
+) -> ListGroupsResponse | Pending[ListGroupsResponse]:
+    """Name the groups of all coordinators."""
+    try:
+        found = all_of(_ask_all(node, request))
+    except ApiError as error:
+        return ListGroupsResponse(error_code=retriable(error.code))
+    return found.map(lambda lists: ListGroupsResponse(groups=list(chain.from_iterable(lists))))
+
+
+def _ask_all(
+    node: Node, request: ListGroupsRequest
+) -> list[list[ListedGroup] | Pending[list[ListedGroup]]]:
+    states, types = request.states_filter, request.types_filter
+    return [
+        shard.run(lambda machine=shard.machine: machine.list_groups(states, types))  # type: ignore[misc]
+        for shard in node.coordinators.groups.all_shards()
+    ]

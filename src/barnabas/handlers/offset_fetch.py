@@ -1,0 +1,99 @@
+"""OffsetFetch (key 9), versions 1 to 10; several groups at once from version 8 (KIP-709).
+
+A position that nobody committed is -1, without an error. Version 7 can ask for stable offsets
+(KIP-447), version 9 says who asks (KIP-848), version 10 knows topics by id. Where a group refuses,
+version 1 says so for each partition, versions 2 to 7 for the whole answer.
+"""
+
+from barnabas.groups.offset_reading import unknown
+from barnabas.handlers.answers import all_of
+from barnabas.handlers.context import RequestContext
+from barnabas.handlers.coordination import ask_group
+from barnabas.model.errors import ErrorCode
+from barnabas.model.pending import Pending
+from barnabas.node.node import Node
+from barnabas.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+
+GROUP_ERRORS_FROM = 2
+SEVERAL_FROM = 8
+
+
+def handle(
+    node: Node, request: OffsetFetchRequest, context: RequestContext
+) -> OffsetFetchResponse | Pending[OffsetFetchResponse]:
+    """Tell how far groups have read."""
+    version = context.version
+    several = version >= SEVERAL_FROM
+    groups = request.groups if several else [_only_group(request)]
+    stable = request.require_stable
+    answers = all_of([_ask(node, group, version, require_stable=stable) for group in groups])
+    if several:
+        return answers.map(lambda found: OffsetFetchResponse(groups=found))
+    return answers.map(lambda found: _only_answer(found[0]))
+
+
+def _ask(
+    node: Node, group: OffsetFetchRequestGroup, version: int, *, require_stable: bool
+) -> OffsetFetchResponseGroup | Pending[OffsetFetchResponseGroup]:
+    return ask_group(
+        node,
+        group.group_id,
+        lambda machine: machine.offsets.fetch(group, version, require_stable=require_stable),
+        lambda code: _refused(group, version, code),
+    )
+
+
+def _refused(
+    group: OffsetFetchRequestGroup, version: int, code: ErrorCode
+) -> OffsetFetchResponseGroup:
+    answer = OffsetFetchResponseGroup(group_id=group.group_id)
+    if version >= GROUP_ERRORS_FROM:
+        answer.error_code = code
+        return answer
+    for topic in group.topics or ():
+        parts = [unknown(partition, code) for partition in topic.partition_indexes]
+        answer.topics.append(OffsetFetchResponseTopics(name=topic.name, partitions=parts))
+    return answer
+
+
+def _only_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
+    """Return what old versions ask for, as newer ones would."""
+    topics = None
+    if request.topics is not None:
+        topics = [
+            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
+            for topic in request.topics
+        ]
+    return OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
+
+
+def _only_answer(group: OffsetFetchResponseGroup) -> OffsetFetchResponse:
+    """Return an answer as old versions want it."""
+    return OffsetFetchResponse(
+        error_code=group.error_code,
+        topics=[
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetFetchResponsePartition(
+                        partition_index=part.partition_index,
+                        committed_offset=part.committed_offset,
+                        committed_leader_epoch=part.committed_leader_epoch,
+                        metadata=part.metadata,
+                        error_code=part.error_code,
+                    )
+                    for part in topic.partitions
+                ],
+            )
+            for topic in group.topics
+        ],
+    )

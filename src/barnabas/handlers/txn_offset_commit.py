@@ -1,0 +1,144 @@
+"""TxnOffsetCommit (key 28), versions 0 to 5: offsets that count once a transaction commits.
+
+The first commit of a transaction to a coordinator asks the transaction's own coordinator whether
+the producer may write there (KIP-890); version 5 makes the partition part of the transaction on
+the way, older versions have sent AddOffsetsToTxn. Version 3 says which member commits (KIP-447).
+"""
+
+from barnabas.groups.endings import Watch
+from barnabas.groups.machine import GroupMachine
+from barnabas.handlers.answers import then
+from barnabas.handlers.context import RequestContext
+from barnabas.handlers.coordination import ask_group, caller_of, retriable
+from barnabas.model.coordination import ProducerIdAndEpoch
+from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.pending import Pending
+from barnabas.node.node import Node
+from barnabas.node.partition import Partition
+from barnabas.node.shard import Shard
+from barnabas.node.transactions import Admitted
+from barnabas.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+Response = TxnOffsetCommitResponse
+
+KNOWS_LOADING_FROM = 2
+KNOWS_ABORTABLE_FROM = 4
+ADDS_FROM = 5
+
+FOR_CLIENTS = {
+    ErrorCode.PRODUCER_FENCED: ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+}
+"""What clients are told of trouble between the coordinators, as in Kafka."""
+
+
+def handle(
+    node: Node, request: TxnOffsetCommitRequest, context: RequestContext
+) -> Response | Pending[Response]:
+    """Store how far a group will have read, if the producer may write."""
+    if not request.group_id:
+        return _refused(request, ErrorCode.INVALID_GROUP_ID)
+    if not _any_partition_exists(node, request):
+        return _refused(request, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
+    try:
+        shard = node.coordinators.groups.shard_for(request.group_id)
+        if _is_writing(shard.partition, producer):
+            return _commit(node, request, context)
+        return _admit(node, shard, producer, request, context)
+    except ApiError as error:
+        return _refused(request, _told(error.code, context.version))
+
+
+def _admit(
+    node: Node,
+    shard: Shard[GroupMachine],
+    producer: ProducerIdAndEpoch,
+    request: TxnOffsetCommitRequest,
+    context: RequestContext,
+) -> Pending[Response]:
+    """Commit once the transaction's coordinator has let the producer in."""
+    partition = shard.partition.name
+    adds = context.version >= ADDS_FROM
+    admitted = node.transactions.admit(request.transactional_id, producer, [partition], adds=adds)
+    endings = shard.machine.offsets.endings
+    watch = endings.watch(producer.producer_id)
+
+    def go_on(codes: Admitted) -> Response | Pending[Response]:
+        endings.release(watch)
+        code = _verdict(codes[partition], watch)
+        if code is ErrorCode.NONE:
+            return _commit(node, request, context)
+        return _refused(request, _told(code, context.version))
+
+    return then(admitted, go_on)
+
+
+def _verdict(admitted: ErrorCode, watch: Watch) -> ErrorCode:
+    if admitted is ErrorCode.NONE and watch.ended:
+        return ErrorCode.INVALID_TXN_STATE
+    return admitted
+
+
+def _commit(
+    node: Node, request: TxnOffsetCommitRequest, context: RequestContext
+) -> Response | Pending[Response]:
+    caller = caller_of(context)
+    return ask_group(
+        node,
+        request.group_id,
+        lambda machine: machine.offsets.commit_in_transaction(request, caller),
+        lambda code: _refused(request, _told(code, context.version)),
+    )
+
+
+def _is_writing(partition: Partition, producer: ProducerIdAndEpoch) -> bool:
+    """Tell whether the producer was admitted for its open transaction before."""
+    if partition.open_transaction(producer.producer_id) is None:
+        return False
+    return partition.log.producers.by_id[producer.producer_id].epoch == producer.producer_epoch
+
+
+def _any_partition_exists(node: Node, request: TxnOffsetCommitRequest) -> bool:
+    for topic in request.topics:
+        found = node.image.topics.get(topic.name)
+        count = 0 if found is None else len(found.partitions)
+        if any(0 <= part.partition_index < count for part in topic.partitions):
+            return True
+    return False
+
+
+def _refused(request: TxnOffsetCommitRequest, code: ErrorCode) -> Response:
+    return Response(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    TxnOffsetCommitResponsePartition(
+                        partition_index=part.partition_index, error_code=code
+                    )
+                    for part in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _told(code: ErrorCode, version: int) -> ErrorCode:
+    """Return an error as a client of a version understands it."""
+    told = retriable(FOR_CLIENTS.get(code, code))
+    if told is ErrorCode.TRANSACTION_ABORTABLE and version < KNOWS_ABORTABLE_FROM:
+        return ErrorCode.INVALID_TXN_STATE
+    if told is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < KNOWS_LOADING_FROM:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return told

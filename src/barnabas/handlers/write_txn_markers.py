@@ -1,0 +1,105 @@
+"""WriteTxnMarkers (key 27), versions 1 and 2; 2 says which transaction version ends (KIP-1228).
+
+Each marker is written by itself, and the answer waits until all of them are safe. As in Kafka, the
+results of several markers of one producer are answered together, and a producer without any
+partition is not answered at all.
+"""
+
+from barnabas.handlers.context import RequestContext
+from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.pending import Pending
+from barnabas.node.markers import Marker, write_marker
+from barnabas.node.node import Node
+from barnabas.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+
+Place = tuple[str, int]
+
+NOT_READY = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+"""What a group's coordinator may answer and a transaction's does not expect."""
+
+
+def handle(
+    node: Node, request: WriteTxnMarkersRequest, context: RequestContext
+) -> WriteTxnMarkersResponse | Pending[WriteTxnMarkersResponse]:
+    """Write every marker into every partition; answer when all are safe or refused."""
+    writing = Writing()
+    for marker in request.markers:
+        for topic in marker.topics:
+            for partition in topic.partition_indexes:
+                writing.write(node, marker, (topic.name, partition), context.now_ms)
+    return writing.answer()
+
+
+class Writing:
+    """The markers of one request on their way to the disk."""
+
+    def __init__(self) -> None:
+        self._results: dict[int, dict[Place, int]] = {}
+        self._awaited = 0
+        self._answer: Pending[WriteTxnMarkersResponse] | None = None
+
+    def write(self, node: Node, marker: WritableTxnMarker, place: Place, now_ms: int) -> None:
+        """Write one marker into one partition."""
+        facts = Marker(
+            marker.producer_id,
+            marker.producer_epoch,
+            marker.transaction_result,
+            marker.coordinator_epoch,
+            marker.transaction_version,
+        )
+        self._awaited += 1
+        try:
+            written = write_marker(node, *place, facts, now_ms)
+        except ApiError as error:
+            self._arrived(marker.producer_id, place, error)
+            return
+        written.when_done(
+            lambda _: self._arrived(marker.producer_id, place, None),
+            lambda error: self._arrived(marker.producer_id, place, error),
+        )
+
+    def answer(self) -> WriteTxnMarkersResponse | Pending[WriteTxnMarkersResponse]:
+        """Return the answer, or the promise of it while something is awaited."""
+        if not self._awaited:
+            return self._response()
+        self._answer = Pending()
+        return self._answer
+
+    def _arrived(self, producer_id: int, place: Place, error: Exception | None) -> None:
+        self._results.setdefault(producer_id, {})[place] = _code(error)
+        self._awaited -= 1
+        if not self._awaited and self._answer is not None:
+            self._answer.complete_with(self._response)
+
+    def _response(self) -> WriteTxnMarkersResponse:
+        return WriteTxnMarkersResponse(
+            markers=[
+                WritableTxnMarkerResult(producer_id=producer_id, topics=_by_topic(results))
+                for producer_id, results in self._results.items()
+            ]
+        )
+
+
+def _code(error: Exception | None) -> int:
+    if error is None:
+        return 0
+    code = error.code if isinstance(error, ApiError) else ErrorCode.UNKNOWN_SERVER_ERROR
+    return ErrorCode.NOT_LEADER_OR_FOLLOWER if code in NOT_READY else code
+
+
+def _by_topic(results: dict[Place, int]) -> list[WritableTxnMarkerTopicResult]:
+    topics: dict[str, list[WritableTxnMarkerPartitionResult]] = {}
+    for (topic, partition), code in results.items():
+        result = WritableTxnMarkerPartitionResult(partition_index=partition, error_code=code)
+        topics.setdefault(topic, []).append(result)
+    return [
+        WritableTxnMarkerTopicResult(name=name, partitions=partitions)
+        for name, partitions in topics.items()
+    ]

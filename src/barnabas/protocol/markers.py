@@ -1,0 +1,56 @@
+"""Transaction markers: control batches of one record that end a producer's transaction.
+
+    key    version int16, type int16        0 abort, 1 commit
+    value  version int16, coordinator epoch int32
+
+Consumers that read committed records only go by them; nobody is shown them.
+"""
+
+import struct
+from typing import NamedTuple
+
+from barnabas.model.errors import CorruptBatchError
+from barnabas.model.ports import Buffer
+from barnabas.protocol.records import CONTROL, TRANSACTIONAL, BatchHeader, Record, build, records
+
+ABORT, COMMIT = 0, 1
+VERSION = 0
+
+_KEY = struct.Struct(">hh")
+_VALUE = struct.Struct(">hi")
+
+
+class EndMarker(NamedTuple):
+    """What a marker says."""
+
+    kind: int
+    coordinator_epoch: int
+
+
+def build_marker(
+    producer_id: int, producer_epoch: int, marker: EndMarker, now_ms: int
+) -> bytearray:
+    """Make the batch that ends a transaction."""
+    key = _KEY.pack(VERSION, marker.kind)
+    value = _VALUE.pack(VERSION, marker.coordinator_epoch)
+    return build(
+        [Record(0, now_ms, key, value)],
+        attributes=TRANSACTIONAL | CONTROL,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+    )
+
+
+def parse_marker(batch: Buffer, header: BatchHeader) -> EndMarker:
+    """Read a control batch; raise `CorruptBatchError` where it ends nothing."""
+    first = next(records(batch, header), None)
+    try:
+        if first is None or first.key is None or first.value is None:
+            raise CorruptBatchError(f"a control batch at offset {header.base_offset} says nothing")
+        _, kind = _KEY.unpack_from(first.key)
+        _, coordinator_epoch = _VALUE.unpack_from(first.value)
+    except struct.error as error:
+        raise CorruptBatchError(
+            f"the marker at offset {header.base_offset} is cut short"
+        ) from error
+    return EndMarker(kind, coordinator_epoch)

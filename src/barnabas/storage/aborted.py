@@ -1,0 +1,143 @@
+"""Aborted transactions: whose records, between which offsets, are not for everybody.
+
+One file a segment, `.txnindex`, in Kafka's layout, for the transactions whose abort marker stands
+in the segment, in the order of the markers:
+
+    version int16, producer id int64, first offset int64, marker's offset int64,
+    last stable offset int64, as it was once the transaction had ended
+
+Unlike the other indexes it is no hint: records of a transaction that is missing here would be
+shown. So the producers' snapshot at a segment's end carries a digest of the index, and recovery
+makes it anew from the log where the two do not match.
+"""
+
+import struct
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import NamedTuple
+
+from barnabas.model.ports import Disk
+from barnabas.protocol.crc import crc32c
+
+VERSION = 0
+
+_ENTRY = struct.Struct(">hqqqq")
+_LAST_OFFSET = struct.Struct(">q")
+_LAST_OFFSET_AT = 18
+
+
+class Aborted(NamedTuple):
+    """One transaction that was aborted."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+    """No transaction that ends later begins below this."""
+
+
+class Digest(NamedTuple):
+    """What the index of a segment must look like."""
+
+    base_offset: int
+    """The segment's: compaction may since have joined it with those before it."""
+    entries: int
+    crc: int
+
+
+class AbortedIndex:
+    """The transactions that a segment's abort markers end."""
+
+    __slots__ = ("_content", "_disk", "_stored", "base_offset", "path")
+
+    def __init__(self, disk: Disk, path: str, base_offset: int) -> None:
+        self.path = path
+        self.base_offset = base_offset
+        self._disk = disk
+        self._content: bytearray | None = None
+        self._stored = 0
+
+    @property
+    def content(self) -> bytearray:
+        """All entries as they are in the file, or will be; read when first asked for."""
+        if self._content is None:
+            stored = self._disk.read_bytes(self.path) if self._disk.exists(self.path) else b""
+            self._content = bytearray(stored)
+            self._stored = len(stored)
+        return self._content
+
+    @property
+    def count(self) -> int:
+        """How many entries there are."""
+        return len(self.content) // _ENTRY.size
+
+    @property
+    def digest(self) -> Digest:
+        """What tells this index from any other."""
+        return Digest(self.base_offset, self.count, crc32c(self.content))
+
+    def entries(self) -> list[Aborted]:
+        """Return everything."""
+        return [self._entry(number) for number in range(self.count)]
+
+    def append(self, entry: Aborted) -> None:
+        """Add a transaction that ended after all others here. Never fails."""
+        self.content.extend(_ENTRY.pack(VERSION, *entry))
+        # The marker is in the log already; a full disk may take its entry later.
+        with suppress(OSError):
+            self.write()
+
+    def write(self) -> None:
+        """Bring what is in memory to the file."""
+        content = self.content
+        if self._stored == len(content):
+            return
+        file = self._disk.open(self.path, create=True)
+        try:
+            if file.size() != self._stored:
+                file.truncate(self._stored)
+            file.append((content[self._stored :],))
+        finally:
+            file.close()
+        self._stored = len(content)
+
+    def replace(self, entries: Iterable[Aborted]) -> bool:
+        """Hold these entries and no others; tell whether that is a change."""
+        wanted = bytearray(b"".join(_ENTRY.pack(VERSION, *entry) for entry in entries))
+        if wanted == self.content:
+            return False
+        self._disk.remove(self.path)
+        self._content, self._stored = wanted, 0
+        self.write()
+        return True
+
+    def truncate(self, end_offset: int) -> None:
+        """Forget what was ended by a marker from an offset on."""
+        if self.count:
+            self.replace(e for e in self.entries() if e.last_offset < end_offset)
+
+    def collect(self, offset: int, upper_offset: int, found: list[Aborted]) -> bool:
+        """Add what overlaps a range; tell whether no later segment can have any more of it."""
+        for number in range(self._first_from(offset), self.count):
+            entry = self._entry(number)
+            if entry.first_offset < upper_offset:
+                found.append(entry)
+            if entry.last_stable_offset >= upper_offset:
+                return True
+        return False
+
+    def _first_from(self, offset: int) -> int:
+        """Return the number of the first entry whose marker is not before an offset."""
+        low, high = 0, self.count
+        while low < high:
+            middle = (low + high) // 2
+            position = middle * _ENTRY.size + _LAST_OFFSET_AT
+            if _LAST_OFFSET.unpack_from(self.content, position)[0] < offset:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _entry(self, number: int) -> Aborted:
+        _, *facts = _ENTRY.unpack_from(self.content, number * _ENTRY.size)
+        return Aborted(*facts)

@@ -1,0 +1,254 @@
+"""Snapshots of producers, and how what a log knows of them is found again.
+
+`<offset>.snapshot` holds the state as of an offset. There is one at the start of every segment,
+since compaction may have removed the batches that would otherwise tell.
+
+    version int16, crc of the rest uint32
+    digest of the index of aborted transactions of the segment that ends here (from version 2)
+    count uint32, then each producer with its last batches
+
+Version 1 knew no transactions, so there were none before a snapshot of that version.
+"""
+
+import struct
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from barnabas.model.errors import CorruptBatchError
+from barnabas.model.ports import Disk
+from barnabas.protocol.crc import crc32c
+from barnabas.protocol.records import BatchHeader, verify
+from barnabas.storage.aborted import Aborted, Digest
+from barnabas.storage.names import numbered
+from barnabas.storage.producers import NONE, Producer, ProducerStates, SentBatch
+from barnabas.storage.segment import Segment
+from barnabas.storage.walk import walk
+
+if TYPE_CHECKING:
+    from barnabas.storage.log import Log
+
+SUFFIX = ".snapshot"
+VERSION = 2
+BEFORE_TRANSACTIONS = 1
+NO_ABORTS = Digest(NONE, 0, crc32c(b""))
+
+_HEAD = struct.Struct(">hI")
+_DIGEST = struct.Struct(">qII")
+_COUNT = struct.Struct(">I")
+_PRODUCER = struct.Struct(">qhqqiH")
+_PRODUCER_V1 = struct.Struct(">qhqqH")
+_BATCH = struct.Struct(">iiqq")
+
+_DIGEST_UPTO = _HEAD.size + _DIGEST.size
+
+
+def encode(states: ProducerStates, aborted: Digest = NO_ABORTS) -> bytes:
+    """Return the whole state as a snapshot's content."""
+    producers = b"".join(_encode_producers(states))
+    return _sealed(aborted, _COUNT.pack(len(states.by_id)) + producers)
+
+
+def decode(content: bytes) -> ProducerStates:
+    """Read a snapshot; raise `CorruptBatchError` where it is damaged."""
+    by_id: dict[int, Producer] = {}
+    try:
+        version, crc = _HEAD.unpack_from(content)
+        known = version in (BEFORE_TRANSACTIONS, VERSION)
+        if not known or crc32c(content[_HEAD.size :]) != crc:
+            raise CorruptBatchError("the producer snapshot does not match its checksum")
+        position = _HEAD.size if version == BEFORE_TRANSACTIONS else _DIGEST_UPTO
+        (count,) = _COUNT.unpack_from(content, position)
+        position += _COUNT.size
+        for _ in range(count):
+            position = _decode_producer(by_id, content, position, version)
+    except struct.error as error:
+        raise CorruptBatchError("the producer snapshot is cut short") from error
+    return ProducerStates(by_id)
+
+
+def snapshot_offsets(disk: Disk, folder: str) -> list[int]:
+    """Return the offsets at which there are snapshots, ascending."""
+    return numbered(disk, folder, SUFFIX)
+
+
+def snapshot_path(folder: str, offset: int) -> str:
+    """Return where the snapshot at an offset lies."""
+    return f"{folder}/{offset:020d}{SUFFIX}"
+
+
+def vouches_for(log: "Log", segment: Segment, end_offset: int) -> bool:
+    """Tell whether a segment's index of aborted transactions is what it was when it was sealed."""
+    path = snapshot_path(log.folder, end_offset)
+    digest = _digest_in(_read_head(log.disk, path)) if log.disk.exists(path) else None
+    if digest == NO_ABORTS:
+        return not segment.aborted.content
+    return digest == segment.aborted.digest
+
+
+def vouch_for(log: "Log", segment: Segment) -> None:
+    """Have the snapshot at a sealed segment's end agree with its index of aborted transactions.
+
+    Where the disk is full it does not, and the index is made anew at the next start.
+    """
+    if vouches_for(log, segment, segment.next_offset):
+        return
+    path = snapshot_path(log.folder, segment.next_offset)
+    # Synced, whatever it costs: compaction may have removed all else that is known of producers.
+    with suppress(OSError, CorruptBatchError):
+        states = decode(log.disk.read_bytes(path))
+        log.disk.write_atomic(path, encode(states, segment.aborted.digest))
+
+
+def rebuild(log: "Log") -> tuple[ProducerStates, list[str]]:
+    """Return the state as of the end of a log, and what was wrong with its snapshots.
+
+    Starts from the newest good snapshot and replays the batches behind it. Snapshots from beyond
+    the end are removed: they speak of batches that are no longer there. Which markers are safe,
+    the state has yet to be told.
+    """
+    states, start, problems = _newest(log)
+    for segment in log.segments:
+        if segment.next_offset <= start:
+            continue
+        try:
+            for _ in _replay(states, segment, start):
+                pass
+        except CorruptBatchError as error:
+            problems.append(f"{segment.file.path}: {error}; its producers are not all known")
+    if problems:
+        _forget_vanished(log, states)
+    return states, problems
+
+
+def aborted_in(log: "Log", segment: Segment) -> tuple[list[Aborted], list[str]]:
+    """Return the transactions that markers in a segment abort, and what kept others hidden."""
+    states, start = _as_of(log, segment.base_offset)
+    found: list[Aborted] = []
+    try:
+        for earlier in log.segments:
+            if start < earlier.next_offset <= segment.base_offset:
+                for _ in _replay(states, earlier, start):
+                    pass
+        found.extend(_replay(states, segment, segment.base_offset))
+    except CorruptBatchError as error:
+        return found, [f"{segment.file.path}: {error}; its aborts are not all known"]
+    return found, []
+
+
+def _replay(states: ProducerStates, segment: Segment, start: int) -> Iterator[Aborted]:
+    """Take in the batches from an offset on; yield the transactions that were aborted."""
+    for position, header in walk(
+        segment.file, segment.position_of(start), segment.size, check=False
+    ):
+        if header.producer_id < 0 or header.last_offset < start:
+            continue
+        marker = _marker(segment, position, header) if header.is_control else b""
+        aborted = states.follow(header, header.base_offset, marker)
+        if aborted is not None:
+            yield aborted
+
+
+def _marker(segment: Segment, position: int, header: BatchHeader) -> bytes:
+    batch = segment.file.read(position, header.size)
+    verify(batch, header)
+    return batch
+
+
+def _newest(log: "Log") -> tuple[ProducerStates, int, list[str]]:
+    problems = []
+    for offset in reversed(snapshot_offsets(log.disk, log.folder)):
+        path = snapshot_path(log.folder, offset)
+        if offset <= log.end_offset:
+            try:
+                states = decode(log.disk.read_bytes(path))
+            except CorruptBatchError as error:
+                problems.append(f"{path}: {error}; made anew from the log")
+            else:
+                return states, offset, problems
+        log.disk.remove(path)
+    return ProducerStates(), log.start_offset, problems
+
+
+def _as_of(log: "Log", upto: int) -> tuple[ProducerStates, int]:
+    """Return the newest state that is known up to an offset, and where it is from."""
+    for offset in reversed(snapshot_offsets(log.disk, log.folder)):
+        if offset <= upto:
+            with suppress(CorruptBatchError):
+                return decode(log.disk.read_bytes(snapshot_path(log.folder, offset))), offset
+    return ProducerStates(), log.start_offset
+
+
+def _forget_vanished(log: "Log", states: ProducerStates) -> None:
+    """Close transactions whose marker an old snapshot could not know and compaction has removed.
+
+    It takes nothing of one that is open: where the first batch is gone, the transaction is over.
+    """
+    for producer_id, first_offset in states.open_transactions().items():
+        if first_offset < log.start_offset:
+            continue
+        segment = next(s for s in reversed(log.segments) if s.base_offset <= first_offset)
+        found = segment.locate(first_offset)
+        header = None if found is None else found.header
+        if header is None or (header.base_offset, header.producer_id) != (
+            first_offset,
+            producer_id,
+        ):
+            states.forget_transaction(producer_id)
+
+
+def _encode_producers(states: ProducerStates) -> Iterator[bytes]:
+    for producer_id, state in states.by_id.items():
+        yield _PRODUCER.pack(
+            producer_id,
+            state.epoch,
+            state.last_timestamp,
+            state.transaction_start,
+            state.coordinator_epoch,
+            len(state.batches),
+        )
+        for batch in state.batches:
+            yield _BATCH.pack(*batch)
+
+
+def _decode_producer(
+    by_id: dict[int, Producer], content: bytes, position: int, version: int
+) -> int:
+    layout = _PRODUCER_V1 if version == BEFORE_TRANSACTIONS else _PRODUCER
+    producer_id, epoch, timestamp, start, *rest = layout.unpack_from(content, position)
+    position += layout.size
+    producer = by_id[producer_id] = Producer(epoch)
+    producer.last_timestamp, producer.transaction_start = timestamp, start
+    if version > BEFORE_TRANSACTIONS:
+        producer.coordinator_epoch = rest[0]
+    for _ in range(rest[-1]):
+        producer.batches.append(SentBatch(*_BATCH.unpack_from(content, position)))
+        position += _BATCH.size
+    return position
+
+
+def _sealed(aborted: Digest, producers: bytes) -> bytes:
+    body = _DIGEST.pack(*aborted) + producers
+    return _HEAD.pack(VERSION, crc32c(body)) + body
+
+
+def _read_head(disk: Disk, path: str) -> bytes:
+    file = disk.open(path)
+    try:
+        return file.read(0, _DIGEST_UPTO)
+    finally:
+        file.close()
+
+
+def _digest_in(head: bytes) -> Digest | None:
+    """Read the digest that a snapshot begins with; None where it is too damaged to tell.
+
+    No checksum is looked at: a wrong digest only means that an index is made anew.
+    """
+    try:
+        version, _ = _HEAD.unpack_from(head)
+        if version == BEFORE_TRANSACTIONS:
+            return NO_ABORTS
+        return Digest(*_DIGEST.unpack_from(head, _HEAD.size)) if version == VERSION else None
+    except struct.error:
+        return None

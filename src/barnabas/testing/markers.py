@@ -1,0 +1,62 @@
+"""Markers that are written, held back or refused as a test wants it.
+
+markers = Markers()
+monkeypatch.setattr("barnabas.node.markers.write_marker", markers.write)
+"""
+
+from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.ids import TopicPartition
+from barnabas.model.pending import Pending
+from barnabas.node.markers import Marker
+from barnabas.node.node import Node
+
+
+class Markers:
+    """Stands in for `node/markers.py`."""
+
+    def __init__(self) -> None:
+        self.written: list[tuple[TopicPartition, Marker]] = []
+        self.attempts = 0
+        self.hold = False
+        """Whether markers wait for `release`."""
+        self.refusals: dict[TopicPartition, ErrorCode] = {}
+        self._held: list[tuple[TopicPartition, Marker, Pending[bool]]] = []
+
+    @property
+    def held(self) -> int:
+        """How many markers wait."""
+        return len(self._held)
+
+    def write(
+        self, node: Node, topic: str, partition: int, marker: Marker, now_ms: int
+    ) -> Pending[bool]:
+        """Write a marker, as far as anybody can see."""
+        assert now_ms == node.timers.wall_ms
+        self.attempts += 1
+        place = TopicPartition(topic, partition)
+        if place in self.refusals:
+            raise ApiError(self.refusals[place])
+        pending: Pending[bool] = Pending()
+        if self.hold:
+            self._held.append((place, marker, pending))
+        else:
+            self.written.append((place, marker))
+            pending.complete(result=True)
+        return pending
+
+    def release(self, count: int | None = None) -> None:
+        """Write so many of those that wait, or all."""
+        chosen, self._held = self._held[:count], self._held[len(self._held[:count]) :]
+        for place, marker, pending in chosen:
+            self.written.append((place, marker))
+            pending.complete(result=True)
+
+    def fail(self, code: ErrorCode) -> None:
+        """Tell those who wait that nothing will come of it."""
+        chosen, self._held = self._held, []
+        for _, _, pending in chosen:
+            pending.fail(ApiError(code))
+
+    def forget(self) -> None:
+        """Lose those that wait, as a crash does."""
+        self._held.clear()

@@ -1,0 +1,160 @@
+"""The runner of coordinators: records first, answers after, and the same state after a restart."""
+
+import pytest
+
+from barnabas.model.coordination import (
+    CoordinatorRecord,
+    Outcome,
+    ProducerIdAndEpoch,
+)
+from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.ids import TopicPartition
+from barnabas.model.pending import Pending
+from barnabas.node.coordinators import java_hash
+from barnabas.node.effects import Notice
+from barnabas.node.shard import Shard
+from barnabas.testing.edge import Edge
+from barnabas.testing.memory_disk import MemoryDisk
+
+WRITER = ProducerIdAndEpoch(7, 3)
+
+
+class Notes:
+    """A machine that keeps what it is told, and what waits for a transaction to end."""
+
+    def __init__(self) -> None:
+        self.kept: dict[bytes, bytes] = {}
+        self.waiting: dict[bytes, bytes] = {}
+        self.is_loaded = False
+
+    def replay(self, record: CoordinatorRecord, producer: ProducerIdAndEpoch | None) -> None:
+        notes = self.kept if producer is None else self.waiting
+        if record.value is None:
+            notes.pop(record.key, None)
+        else:
+            notes[record.key] = record.value
+
+    def replay_marker(self, producer: ProducerIdAndEpoch, *, committed: bool) -> None:
+        assert producer == WRITER
+        assert committed
+        self.kept |= self.waiting
+
+    def loaded(self) -> None:
+        self.is_loaded = True
+
+    def note(self, key: bytes, value: bytes | None, answer: object = "noted") -> Outcome[object]:
+        return Outcome(answer, [CoordinatorRecord(key, value)])
+
+
+def shard_on(edge: Edge) -> Shard[Notes]:
+    partition = edge.node.partitions[TopicPartition("notes", 0)]
+    return Shard(partition, edge.node.timers, edge.node.outbox, lambda _: Notes())
+
+
+def started() -> tuple[Edge, Shard[Notes]]:
+    edge = Edge(MemoryDisk()).start()
+    edge.create("notes", {"cleanup.policy": "compact"})
+    return edge, shard_on(edge)
+
+
+def answers_of(pending: Pending[object]) -> list[object]:
+    answers: list[object] = []
+    pending.when_done(answers.append)
+    return answers
+
+
+def test_an_answer_waits_until_its_records_are_safe() -> None:
+    edge, shard = started()
+    edge.hold_syncs = True
+    answers = answers_of(shard.run(lambda: shard.machine.note(b"k", b"v")))
+    edge.settle()
+    assert (shard.machine.kept, answers) == ({b"k": b"v"}, [])
+    edge.release()
+    assert answers == ["noted"]
+
+
+def test_a_reader_is_not_shown_what_a_power_cut_could_take_back() -> None:
+    edge, shard = started()
+    edge.hold_syncs = True
+    shard.run(lambda: shard.machine.note(b"k", b"v"))
+    seen = answers_of(shard.run(lambda: Outcome[object](shard.machine.kept[b"k"])))
+    edge.settle()
+    assert seen == []
+    edge.release()
+    assert seen == [b"v"]
+
+
+def test_an_answer_that_is_pending_waits_for_both() -> None:
+    edge, shard = started()
+    edge.hold_syncs = True
+    later: Pending[object] = Pending()
+    answers = answers_of(shard.run(lambda: shard.machine.note(b"k", b"v", later)))
+    edge.settle()
+    edge.release()
+    assert answers == []
+    later.complete("at last")
+    assert answers == ["at last"]
+
+
+def test_where_the_disk_refuses_nothing_is_replayed_and_the_machine_hears_of_it() -> None:
+    edge, shard = started()
+    disk = edge.node.disk
+    assert isinstance(disk, MemoryDisk)
+    disk.room = 0
+    refused: list[ErrorCode] = []
+    outcome = shard.machine.note(b"k", b"v")
+    outcome.refused = lambda error: refused.append(error.code)
+    with pytest.raises(ApiError):
+        shard.run(lambda: outcome)
+    assert (shard.machine.kept, refused) == ({}, [ErrorCode.KAFKA_STORAGE_ERROR])
+
+
+def test_what_was_scheduled_happens_once_under_its_latest_name() -> None:
+    edge, shard = started()
+    said: list[str] = []
+
+    def say(word: str) -> Outcome[None]:
+        said.append(word)
+        return Outcome(None)
+
+    shard.schedule("a", 10, lambda: say("first"))
+    shard.schedule("a", 20, lambda: say("second"))
+    shard.schedule("b", 10, lambda: say("never"))
+    shard.cancel("b")
+    edge.pass_time(15)
+    assert said == []
+    edge.pass_time(100)
+    assert said == ["second"]
+
+
+def test_a_scheduled_operation_that_cannot_be_stored_is_reported() -> None:
+    edge, shard = started()
+    disk = edge.node.disk
+    assert isinstance(disk, MemoryDisk)
+    disk.room = 0
+    shard.schedule("a", 10, lambda: Outcome(None, [CoordinatorRecord(b"k", b"v")]))
+    edge.node.timers.now_ms += 20
+    edge.node.timers.fire()
+    told = [effect.event for effect in edge.node.outbox if isinstance(effect, Notice)]
+    assert "a coordinator could not store a change" in told
+
+
+def test_a_successor_has_the_same_state() -> None:
+    edge, shard = started()
+    shard.run(lambda: shard.machine.note(b"k", b"1"))
+    shard.run(lambda: shard.machine.note(b"k", b"2"))
+    shard.run(lambda: shard.machine.note(b"gone", b"1"))
+    shard.run(lambda: shard.machine.note(b"gone", None))
+    records = [CoordinatorRecord(b"t", b"3")]
+    shard.run(lambda: Outcome[object]("in a transaction", records, producer=WRITER))
+    edge.settle()
+    again = shard_on(edge).machine
+    assert again.is_loaded
+    assert (again.kept, again.waiting) == ({b"k": b"2"}, {b"t": b"3"})
+
+
+@pytest.mark.parametrize(
+    ("text", "hashed"), [("", 0), ("a", 97), ("ab", 3105), ("hello", 99162322), ("Ω🙂", 2673422)]
+)
+def test_a_name_hashes_as_in_java(text: str, hashed: int) -> None:
+    assert java_hash(text) == hashed
