@@ -141,8 +141,6 @@ class Scene:
         yield "transactions", said["committed"] + said["aborted"]
         yield "given up", said["failed"]
         yield "fenced", said["fenced"]
-        yield "stuck", said["stuck"]
-        assert said["stuck"] <= len(self.workers) * self.kills["broker"], "no broker was away"
 
 
 def test_a_loop_survives_kills_of_workers_and_broker(
