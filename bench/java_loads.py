@@ -27,6 +27,8 @@ class JavaProduce:
 
     size: int
     properties: dict[str, str] = field(default_factory=dict)
+    transaction_ms: int = 0
+    """How old a transaction grows before it is committed; 0 is without."""
 
     def run(self, target: Target) -> Figures:
         """Let it run for the time given; read the windows it reports after the warm-up."""
@@ -51,6 +53,8 @@ class JavaProduce:
         report = ["--reporting-interval", str(WINDOW_MS)]
         properties = [f"{name}={value}" for name, value in self.properties.items()]
         extra = ["--command-property", *properties] if properties else []
+        if self.transaction_ms:
+            extra += ["--transaction-duration-ms", str(self.transaction_ms)]
         return [*tool, *where, *what, *shape, *report, *extra]
 
 
@@ -114,7 +118,7 @@ def event(rng: random.Random, size: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class JavaConsume:
-    """`ConsumerPerformance`, which joins a group: for brokers that have consumer groups."""
+    """`ConsumerPerformance`, which joins a group."""
 
     size: int
 

@@ -8,15 +8,16 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.brokers import Broker
+from bench.internal_topics import configured
 from bench.places import LOGS
 from bench.process import LoadError, Process, Usage, wait_until
 
@@ -57,6 +58,14 @@ class Running:
             with suppress(KafkaException, TimeoutError):
                 finish(self._admin.delete_topics([name]))
             self.settle()
+
+    @contextmanager
+    def internal_topics(self, names: Sequence[str], config: dict[str, str]) -> Iterator[None]:
+        """The broker's own topics with these settings, for a while."""
+        with ExitStack() as stack:
+            for name in names:
+                stack.enter_context(configured(self._admin, self.address, name, config))
+            yield
 
     def create_topic(self, name: str, partitions: int, config: dict[str, str]) -> None:
         """Make a topic and wait until its partitions have leaders."""

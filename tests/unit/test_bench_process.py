@@ -97,12 +97,7 @@ def test_by_default_all_rows_run_on_both_brokers_in_three_rounds() -> None:
     assert [broker.name for broker in full.brokers] == ["barnabas", "kafka"]
     assert full.rounds == 3
     assert full.with_broker_row
-    assert not any(row.needs_groups for row in full.rows)
     assert full.steps == 3 * 2 * (len(full.rows) + 1)
-
-
-def test_rows_with_groups_wait_for_their_flag() -> None:
-    assert any(row.needs_groups for row in plan("--groups").rows)
 
 
 def test_one_row_alone() -> None:
