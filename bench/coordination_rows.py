@@ -13,8 +13,8 @@ from bench.row import Row
 
 OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 HEARTBEAT = {"heartbeat.interval.ms": "100"}
-"""Members of classic groups learn of a rebalance from a heartbeat. At the client's default of 3 s
-that wait is nearly all there is to see; the interval of `consumer` groups is the broker's choice."""
+"""Members of classic groups learn of a rebalance from a heartbeat: at the client's default of 3 s
+that wait is nearly all there is to see. That of `consumer` groups is the broker's choice."""
 CLASSIC = {"group.protocol": "classic", **HEARTBEAT}
 
 

@@ -23,7 +23,7 @@ def new_name() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Rebalance:
-    """Consumers of librdkafka that join one after the other, then others all at once, then leave."""
+    """Consumers of librdkafka join one by one, then others all at once, of which half leave."""
 
     members: int = 20
     leavers: int = 10
@@ -43,8 +43,8 @@ class Rebalance:
         where = ["--bootstrap", target.address, "--topic", target.topic, "--group", new_name()]
         shape = ["--partitions", str(target.partitions), "--members", str(self.members)]
         properties = [f"--property={name}={value}" for name, value in self.properties.items()]
-        command = [GROUP, *where, *shape, *options, *properties]
-        return answer(output_of(command, REBALANCE_TIMEOUT_S))
+        words = [*where, *shape, *options, *properties]
+        return answer(output_of([GROUP, *words], REBALANCE_TIMEOUT_S))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +60,8 @@ class Commits:
         where = ["--port", str(target.port), "--topic", target.topic]
         shape = ["--partitions", str(target.partitions), "--commit", str(self.partitions)]
         times = ["--seconds", str(target.seconds), "--warmup", str(target.warmup)]
-        command = [WIRE, *where, *shape, "--connections", str(self.connections), *times]
-        got = answer(output_of(command, TIMEOUT_S))
+        words = [*where, *shape, "--connections", str(self.connections), *times]
+        got = answer(output_of([WIRE, *words], TIMEOUT_S))
         return got | {"requests_per_s": got["per_second"]}
 
 

@@ -1,4 +1,4 @@
-"""Topics that brokers keep for themselves: called into being, and given a flush policy for a while."""
+"""Topics that brokers keep for themselves: called into being, given a flush policy for a while."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +18,9 @@ TIMEOUT_S = 20.0
 
 
 @contextmanager
-def configured(admin: AdminClient, address: str, name: str, config: dict[str, str]) -> Iterator[None]:
+def configured(
+    admin: AdminClient, address: str, name: str, config: dict[str, str]
+) -> Iterator[None]:
     """Let an internal topic have these settings, and its own again afterwards."""
     try:
         wait_until(name, lambda: exists(admin, address, name), TIMEOUT_S)

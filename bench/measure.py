@@ -147,9 +147,7 @@ class Visit:
         with broker.topic(f"bench-{self._topics}", partitions, config) as topic:
             return load.run(self._target(broker, topic, partitions, output))
 
-    def _target(
-        self, broker: Running, topic: str, partitions: int, output: str = ""
-    ) -> Target:
+    def _target(self, broker: Running, topic: str, partitions: int, output: str = "") -> Target:
         return Target(
             port=broker.port,
             topic=topic,

@@ -15,10 +15,10 @@ from random import Random
 from barnabas import config
 from barnabas.handlers.produce_again import Shapes
 from barnabas.handlers.registry import dispatch
+from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
 from barnabas.node.effects import Flush
 from barnabas.node.node import Node
-from barnabas.model.pending import Pending
 from barnabas.protocol.apis import APIS
 from barnabas.protocol.codec import encoder
 from barnabas.protocol.message import Message

@@ -87,7 +87,12 @@ def plan_of(bootstrap: str, client: str, protocol: str, assignor: str) -> Plan:
     ],
 )
 def test_large_groups_of_python_clients(
-    bootstrap: str, tmp_path: Path, client: str, protocol: str, assignor: str, record_property: Record
+    bootstrap: str,
+    tmp_path: Path,
+    client: str,
+    protocol: str,
+    assignor: str,
+    record_property: Record,
 ) -> None:
     check(tmp_path, plan_of(bootstrap, client, protocol, assignor), record_property, hosted=1)
 
@@ -113,7 +118,12 @@ def test_large_groups_of_java_clients(
     [("confluent", "classic", "range"), ("confluent", "consumer", "range")],
 )
 def test_large_groups_of_static_members(
-    bootstrap: str, tmp_path: Path, client: str, protocol: str, assignor: str, record_property: Record
+    bootstrap: str,
+    tmp_path: Path,
+    client: str,
+    protocol: str,
+    assignor: str,
+    record_property: Record,
 ) -> None:
     plan = replace(plan_of(bootstrap, client, protocol, assignor), static=True)
     check(tmp_path, plan, record_property, hosted=1)

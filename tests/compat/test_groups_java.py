@@ -8,8 +8,10 @@ import pytest
 pytestmark = pytest.mark.compat
 
 GROUPS = Path(__file__).parent / "java" / "Groups.java"
-BOTH = ("resume", "auto-commit", "reset-latest", "reset-none", "reset-by-duration", "note", "pause")
-BOTH += ("by-hand", "pattern", "static", "describe", "offsets", "delete")
+BOTH = (
+    *("resume", "auto-commit", "reset-latest", "reset-none", "reset-by-duration", "note", "pause"),
+    *("by-hand", "pattern", "static", "describe", "offsets", "delete"),
+)
 SCENARIOS = [f"{protocol}-{name}" for protocol in ("classic", "consumer") for name in BOTH]
 SCENARIOS += ["consumer-server-pattern", "consumer-upgrade", "classic-remove-members"]
 

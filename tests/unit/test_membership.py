@@ -36,6 +36,7 @@ SECOND_HALF = [
     "130 revoked 0",
     "140 left",
 ]
+ALL_AGAIN = [f"9{n} processed 0 {n} {100 + n}" for n in range(4)]
 
 
 def test_a_partition_that_is_handed_over_is_in_order() -> None:
@@ -53,7 +54,7 @@ def test_a_partition_that_is_handed_over_is_in_order() -> None:
 
 
 def test_a_record_may_be_processed_again_while_its_commit_is_not_confirmed() -> None:
-    again = ["80 assigned 2 0", *(f"9{n} processed 0 {n} {100 + n}" for n in range(4))]
+    again = ["80 assigned 2 0", *ALL_AGAIN]
     assert found(a=FIRST_HALF[:4], b=again).violations == []
 
 
@@ -69,8 +70,7 @@ def planted(rule: str, *cases: str) -> str:
         ),
         pytest.param(
             FIRST_HALF,
-            ["80 assigned 2 0", *(f"9{n} processed 0 {n} {100 + n}" for n in range(4))]
-            + ["120 committed 110 0:4"],
+            ["80 assigned 2 0", *ALL_AGAIN, "120 committed 110 0:4"],
             [planted("repeated", "0 by b@2", "1 by b@2")],
             id="repeated",
         ),

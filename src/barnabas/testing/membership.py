@@ -108,23 +108,27 @@ class Life:
             case Kind.JOINED:
                 self.owner = line.text
             case Kind.ASSIGNED:
-                for partition in line.partitions:
-                    self._begin(partition, line)
+                self._assigned(line)
             case Kind.PROCESSED:
                 self._processed(line)
             case Kind.COMMITTED:
                 self._committed(line)
-            case Kind.REVOKED:
-                for partition in line.partitions:
-                    self._end(partition, line.at)
-            case Kind.LOST:
-                self.lost += len(line.partitions)
-                for partition in line.partitions:
-                    self._end(partition, None)
+            case Kind.REVOKED | Kind.LOST:
+                self._given_up(line)
             case Kind.FAILED:
                 self.failures.append(line.text)
             case Kind.REFUSED | Kind.LEFT:
                 return
+
+    def _assigned(self, line: Line) -> None:
+        for partition in line.partitions:
+            self._begin(partition, line)
+
+    def _given_up(self, line: Line) -> None:
+        is_lost = line.kind is Kind.LOST
+        self.lost += len(line.partitions) if is_lost else 0
+        for partition in line.partitions:
+            self._end(partition, None if is_lost else line.at)
 
     def _begin(self, partition: int, line: Line) -> None:
         """An assignment may name again what was held already: it goes on, in a new generation."""
@@ -223,7 +227,7 @@ def _examine_partition(
     found.processed += sum(len(tenure.processed) for tenure in tenures)
     found.distinct += len(seen)
     found.unproven += unproven
-    rules: dict[str, list[object]] = {
+    rules: dict[str, Sequence[object]] = {
         "missed": sorted(acknowledged.keys() - seen),
         "repeated": list(repeated),
         "overlapping": list(_overlapping(tenures)),

@@ -79,7 +79,7 @@ class AiokafkaMember(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]
     async def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
         """Note what came."""
         async with self._lock:
-            generation = self._consumer._coordinator.generation  # noqa: SLF001 - told nowhere else
+            generation = self._consumer._coordinator.generation
             self._ledger.assigned([place.partition for place in assigned], generation)
 
     async def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:

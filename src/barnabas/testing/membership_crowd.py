@@ -189,7 +189,7 @@ class Numbers:
         producer.produce(self._plan.topic, str(number), partition=where, on_delivery=delivered)
 
 
-@dataclassclass Follower:
+class Follower:
     """Reads one member's log as it grows."""
 
     def __init__(self, path: Path) -> None:

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from barnabas.testing.membership_log import MemberLog
 
@@ -45,9 +45,10 @@ class MemberSettings:
     @classmethod
     def of(cls, name: str, words: Iterable[str]) -> "MemberSettings":
         """Read `name=value` words."""
-        values: dict[str, str] = dict(word.split("=", 1) for word in words)
-        numbers = {key: int(values.pop(key)) for key in ("session_ms", "heartbeat_ms")}
-        return cls(name=name, **values, **numbers)
+        told: dict[str, Any] = dict(word.split("=", 1) for word in words)
+        for key in ("session_ms", "heartbeat_ms"):
+            told[key] = int(told[key])
+        return cls(name=name, **told)
 
 
 class Member(Protocol):
@@ -150,8 +151,6 @@ class Host:
         except Exception as error:  # noqa: BLE001 - whatever a client raises belongs in the log
             log.failed(f"{type(error).__name__}: {error}")
         log.left()
-
-
 
 
 def main(client: str) -> None:

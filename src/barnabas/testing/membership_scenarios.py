@@ -1,4 +1,4 @@
-"""What happens to a group while records flow: a small story for every client, a long one for chaos."""
+"""What happens to a group while records flow: a small story for every client, a long one."""
 
 from pathlib import Path
 from random import Random
