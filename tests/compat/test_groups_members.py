@@ -6,12 +6,14 @@ the long ones.
 
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
+from barnabas.testing.load import create_topic
 from barnabas.testing.membership import Findings
-from barnabas.testing.membership_crowd import Plan
+from barnabas.testing.membership_crowd import Crowd, Plan
 from barnabas.testing.membership_scenarios import small
 
 pytest.importorskip("kafka")
@@ -27,6 +29,7 @@ CASES = {
 }
 PARTITIONS = 6
 SESSION_MS = 3000
+RECORDS = 200
 
 
 @pytest.fixture(scope="module")
@@ -58,3 +61,26 @@ def test_members_share_a_topic(outcomes: dict[str, Future[Findings]], case: str)
     assert findings.violations == []
     assert findings.distinct > 300
     assert findings.tenures > 2 * PARTITIONS
+
+
+def test_owners_who_do_not_know_of_each_other_are_found_out(
+    group_bootstrap: str, tmp_path: Path
+) -> None:
+    """Two groups that pass for one: each member believes that it owns everything."""
+    name = f"strangers-{uuid4().hex[:8]}"
+    plan = Plan(
+        bootstrap=group_bootstrap,
+        topic=name,
+        partitions=2,
+        group=name,
+        client="confluent",
+    )
+    create_topic(group_bootstrap, name, 2)
+    with Crowd(tmp_path, plan) as crowd:
+        crowd.host("m0")
+        crowd.wait_processed(RECORDS)
+        crowd.host("m1", group=f"{name}-other")
+        crowd.wait_seen_by_all(RECORDS)
+        violations = " ".join(crowd.finish().violations)
+    assert "overlapping" in violations
+    assert "repeated" in violations

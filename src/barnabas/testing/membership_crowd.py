@@ -238,6 +238,14 @@ class Crowd:
         goal = len(self._seen()) + records
         self._wait(lambda: len(self._seen()) >= goal, f"{goal} processed", patience_s)
 
+    def wait_seen_by_all(self, records: int, patience_s: float = PATIENCE_S) -> None:
+        """Return once every member that is there has processed so many records."""
+
+        def look() -> bool:
+            return all(len(follower.look().seen) >= records for follower in self._there())
+
+        self._wait(look, f"{records} processed by all", patience_s)
+
     def finish(self) -> Findings:
         """Stop producing, see everything processed, let all leave; return what the logs show."""
         self.numbers.finish()
@@ -283,10 +291,13 @@ class Crowd:
                 self._followers.setdefault(path, Follower(path))
         return self._followers
 
-    def _present(self) -> list[Life]:
+    def _there(self) -> list[Follower]:
+        """Everyone who is a member now."""
         followers = self._all()
-        paths = [path for host in self.hosts for path in host.members.values()]
-        return [followers[path].look().life for path in paths]
+        return [followers[path] for host in self.hosts for path in host.members.values()]
+
+    def _present(self) -> list[Life]:
+        return [follower.look().life for follower in self._there()]
 
     def _state(self) -> str:
         owned = {life.name: sorted(life.owned) for life in self._present()}

@@ -373,6 +373,9 @@ public class Groups {
         properties.put("enable.auto.commit", "false");
         properties.put("fetch.max.wait.ms", "50");
         properties.put("metadata.max.age.ms", "1000");
+        if (protocol.equals("classic")) {
+            properties.put("heartbeat.interval.ms", "300");
+        }
         properties.putAll(changes);
         return new KafkaConsumer<>(
                 properties, new ByteArrayDeserializer(), new ByteArrayDeserializer());
