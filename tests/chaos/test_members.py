@@ -54,8 +54,10 @@ def jvm() -> list[str]:
 Record = Callable[[str, object], None]
 
 
-def check(folder: Path, plan: Plan, record: Record, hosted: int) -> None:
-    findings, figures = long(folder, plan, STEPS, members=MEMBERS, hosted=hosted, steps=STEPS)
+def check(
+    folder: Path, plan: Plan, record: Record, *, members: int = MEMBERS, hosted: int = 1
+) -> None:
+    findings, figures = long(folder, plan, STEPS, members=members, hosted=hosted, steps=STEPS)
     assert findings.violations == []
     assert findings.distinct > 100 * STEPS
     assert figures["kills"] > 0
@@ -94,7 +96,7 @@ def test_large_groups_of_python_clients(
     assignor: str,
     record_property: Record,
 ) -> None:
-    check(tmp_path, plan_of(bootstrap, client, protocol, assignor), record_property, hosted=1)
+    check(tmp_path, plan_of(bootstrap, client, protocol, assignor), record_property)
 
 
 @pytest.mark.parametrize(
@@ -126,4 +128,18 @@ def test_large_groups_of_static_members(
     record_property: Record,
 ) -> None:
     plan = replace(plan_of(bootstrap, client, protocol, assignor), static=True)
-    check(tmp_path, plan, record_property, hosted=1)
+    check(tmp_path, plan, record_property)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize(("members", "partitions"), [(1, 1), (1, 100), (8, 3), (5, 17)])
+def test_groups_of_every_shape(
+    bootstrap: str,
+    tmp_path: Path,
+    members: int,
+    partitions: int,
+    protocol: str,
+    record_property: Record,
+) -> None:
+    plan = plan_of(bootstrap, "confluent", protocol, "range")
+    check(tmp_path, replace(plan, partitions=partitions), record_property, members=members)

@@ -54,13 +54,13 @@ class LongStory:
 
     def _crash(self) -> None:
         """Kill one process or a few at once; their members return, sooner or later."""
-        doomed = self._rng.sample(self._running(), self._rng.randint(1, 2))
+        plan, running = self._crowd.plan, self._running()
+        doomed = self._rng.sample(running, min(len(running), self._rng.randint(1, 2)))
         names = [list(host.members) for host in doomed]
         for host in doomed:
             host.kill()
             self.kills += 1
-        if self._rng.random() < 0.5:
-            self._crowd.wait_stable()
+        self._perhaps_settle(must=plan.static and plan.protocol == "consumer")
         for some in names:
             self._return(*some)
 
@@ -70,9 +70,16 @@ class LongStory:
         names = list(host.members)
         host.close()
         self.leaves += len(names)
-        if self._rng.random() < 0.5:
-            self._crowd.wait_stable()
+        self._perhaps_settle()
         self._return(*names)
+
+    def _perhaps_settle(self, *, must: bool = False) -> None:
+        """Go on before or after the others have shared out what the absent had.
+
+        An instance id of a `consumer` group is refused to others until its session is over.
+        """
+        if self._running() and (self._rng.random() < 0.5 or must):
+            self._crowd.wait_stable()
 
     def _return(self, *names: str) -> None:
         self._crowd.host(*names)
