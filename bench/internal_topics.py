@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -33,22 +33,21 @@ def configured(
 
 def exists(admin: AdminClient, address: str, name: str) -> bool:
     """Whether the topic is there and led; asking for its coordinator makes it."""
-    {OFFSETS: ask_for_offsets, TRANSACTIONS: ask_for_producer}[name](admin, address)
+    {OFFSETS: ask_for_offsets, TRANSACTIONS: ask_for_producer}[name](address)
     found = admin.list_topics(timeout=TIMEOUT_S).topics.get(name)
     return found is not None and all(p.leader >= 0 for p in found.partitions.values())
 
 
-def ask_for_offsets(admin: AdminClient, address: str) -> None:
+def ask_for_offsets(address: str) -> None:
     """What any group does first."""
-    del address
-    group = ConsumerGroupTopicPartitions("bench-first")
-    for future in admin.list_consumer_group_offsets([group]).values():
-        future.result(TIMEOUT_S)
+    settings = {"bootstrap.servers": address, "group.id": "bench-first", "log_level": 0}
+    consumer = Consumer(settings)
+    consumer.committed([TopicPartition(OFFSETS, 0)], timeout=TIMEOUT_S)
+    consumer.close()
 
 
-def ask_for_producer(admin: AdminClient, address: str) -> None:
+def ask_for_producer(address: str) -> None:
     """What any transactional producer does first."""
-    del admin
     settings = {"bootstrap.servers": address, "transactional.id": "bench-first", "log_level": 0}
     Producer(settings).init_transactions(TIMEOUT_S)
 
