@@ -14,6 +14,8 @@ from bench.process import output_of
 APART_MS = 100
 """Between members that join one after the other."""
 REBALANCE_TIMEOUT_S = 150.0
+FILL_SHARE = 0.5
+"""Transforming is slower than reading, so the topic is filled with less."""
 
 
 def new_name() -> str:
@@ -91,11 +93,12 @@ class Transform:
 
     def run(self, target: Target) -> Figures:
         """Fill, then work through it for the time given."""
-        fill(target, self.size)
+        filled = fill(target, self.size, FILL_SHARE)
         where = ["--bootstrap", target.address, "--topic", target.topic, "--output", target.output]
         times = ["--seconds", str(target.seconds), "--warmup", str(target.warmup)]
         pace = ["--group", new_name(), "--interval-ms", str(self.interval_ms)]
+        limits = ["--messages", str(filled), *times]
         cpu_before = target.cpu_s()
-        got = answer(output_of([TRANSFORM, *where, *pace, *times], TIMEOUT_S))
+        got = answer(output_of([TRANSFORM, *where, *pace, *limits], TIMEOUT_S))
         cpu_s = target.cpu_s() - cpu_before
         return bulk(got["messages"], got["seconds"], self.size, cpu_s, got["messages"])

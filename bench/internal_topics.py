@@ -32,8 +32,11 @@ def configured(
 
 
 def exists(admin: AdminClient, address: str, name: str) -> bool:
-    """Whether the topic is there and led; asking for its coordinator makes it."""
-    {OFFSETS: ask_for_offsets, TRANSACTIONS: ask_for_producer}[name](address)
+    """Whether the topic is there and its coordinators answer; asking for them makes it."""
+    try:
+        {OFFSETS: ask_for_offsets, TRANSACTIONS: ask_for_producer}[name](address)
+    except KafkaException:
+        return False
     found = admin.list_topics(timeout=TIMEOUT_S).topics.get(name)
     return found is not None and all(p.leader >= 0 for p in found.partitions.values())
 

@@ -34,7 +34,7 @@ class JavaProduce:
         """Let it run for the time given; read the windows it reports after the warm-up."""
         cpu_before = target.cpu_s()
         windows = lines_until(
-            self._command(target),
+            self.command(target),
             lambda lines: enough(parse_windows(lines), target.warmup + target.seconds),
             TIMEOUT_S,
         )
@@ -45,7 +45,8 @@ class JavaProduce:
         seconds = sum(window.seconds for window in measured)
         return bulk(messages, seconds, self.size, cpu_s, sum(window.messages for window in seen))
 
-    def _command(self, target: Target) -> list[str | Path]:
+    def command(self, target: Target) -> list[str | Path]:
+        """The tool and what it is told."""
         tool = java("org.apache.kafka.tools.ProducerPerformance", CLIENT_JVM)
         where = ["--bootstrap-server", target.address, "--topic", target.topic]
         what = ["--num-records", str(10**10), "--throughput", "-1"]

@@ -96,9 +96,10 @@ def has_leaders(admin: AdminClient, topic: str, partitions: int) -> bool:
 
 
 def bytes_under(folder: Path) -> int:
-    """Blocks in use below a folder that a broker changes meanwhile."""
+    """Blocks in use below a folder that a broker changes meanwhile; its own topics stay."""
     total = 0
-    for parent, _, names in os.walk(folder):
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith("__")]
         for name in names:
             with suppress(OSError):
                 total += (Path(parent) / name).stat().st_blocks * 512

@@ -1,11 +1,12 @@
 /* Consume, transform, produce: exactly once, with librdkafka.
  *
  *   transform --bootstrap HOST:PORT --topic IN --output OUT --group G [--interval-ms MS]
- *             [--seconds S] [--warmup S] [--property name=value]...
+ *             [--messages N] [--seconds S] [--warmup S] [--property name=value]...
  *
  * One consumer in a group and one transactional producer. What was read within MS is changed, sent
  * on and committed together with the consumer's offsets in one transaction. Counted are the
- * messages of transactions that were committed after the warm-up.
+ * messages of transactions that were committed after the warm-up, until the time or the N messages
+ * of the input are over.
  */
 #include <getopt.h>
 
@@ -20,8 +21,9 @@ static struct {
     const char *bootstrap, *topic, *output, *group;
     const char *properties[PROPERTIES_MAX];
     int property_count, interval_ms;
+    int64_t messages;
     double seconds, warmup;
-} options = {.interval_ms = 100, .seconds = 3, .warmup = 1};
+} options = {.messages = INT64_MAX, .interval_ms = 100, .seconds = 3, .warmup = 1};
 
 static rd_kafka_t *consumer, *producer;
 static rd_kafka_queue_t *queue;
@@ -32,6 +34,8 @@ static void open_consumer(void) {
     set(conf, "group.id", options.group);
     set(conf, "enable.auto.commit", "false");
     set(conf, "auto.offset.reset", "earliest");
+    /* At its default the client pauses for a second when it has fetched ahead: not what is measured. */
+    set(conf, "fetch.queue.backoff.ms", "10");
     for (int i = 0; i < options.property_count; i++) set_pair(conf, options.properties[i]);
     consumer = new_client(RD_KAFKA_CONSUMER, conf, options.bootstrap);
     rd_kafka_poll_set_consumer(consumer);
@@ -100,7 +104,7 @@ static void commit(void) {
 static void read_options(int count, char **words) {
     static const struct option known[] = {
         {"bootstrap", 1, 0, 'b'}, {"topic", 1, 0, 't'},   {"output", 1, 0, 'o'},   {"group", 1, 0, 'g'},
-        {"seconds", 1, 0, 'd'},   {"warmup", 1, 0, 'w'},  {"interval-ms", 1, 0, 'i'}, {"property", 1, 0, 'c'},
+        {"seconds", 1, 0, 'd'},   {"messages", 1, 0, 'n'}, {"warmup", 1, 0, 'w'},  {"interval-ms", 1, 0, 'i'}, {"property", 1, 0, 'c'},
         {0, 0, 0, 0},
     };
     for (int flag; (flag = getopt_long(count, words, "", known, NULL)) != -1;) switch (flag) {
@@ -109,6 +113,7 @@ static void read_options(int count, char **words) {
         case 'o': options.output = optarg; break;
         case 'g': options.group = optarg; break;
         case 'd': options.seconds = atof(optarg); break;
+        case 'n': options.messages = atoll(optarg); break;
         case 'w': options.warmup = atof(optarg); break;
         case 'i': options.interval_ms = atoi(optarg); break;
         case 'c':
@@ -121,30 +126,35 @@ static void read_options(int count, char **words) {
         fail("--bootstrap, --topic, --output and --group are needed");
 }
 
+/* One transaction; returns how many messages it had. */
+static int64_t transact(void) {
+    check_error("begin", rd_kafka_begin_transaction(producer));
+    int64_t some = work(now_ns() + options.interval_ms * 1000000LL);
+    if (some) commit();
+    else check_error("abort", rd_kafka_abort_transaction(producer, CALL_MS));
+    return some;
+}
+
 int main(int count, char **words) {
-    int64_t first_ns = 0, from_ns = 0, last_ns = 0, done = 0, progress_ns;
+    int64_t total = 0, measured = 0, first_ns = 0, from_ns = 0, last_ns = now_ns(), stop = INT64_MAX;
     read_options(count, words);
     open_producer();
     open_consumer();
-    progress_ns = now_ns();
-    for (int64_t stop = INT64_MAX; now_ns() < stop;) {
-        check_error("begin", rd_kafka_begin_transaction(producer));
-        int64_t some = work(now_ns() + options.interval_ms * 1000000LL);
-        if (some) commit();
-        else check_error("abort", rd_kafka_abort_transaction(producer, CALL_MS));
-        int64_t now = now_ns();
-        if (!some && first_ns) break; /* all of it is done */
-        if (!some && now - progress_ns > STALL_NS) fail("nothing to consume for 15 s");
+    while (now_ns() < stop && total < options.messages) {
+        int64_t some = transact(), now = now_ns();
+        if (!some && now - last_ns > STALL_NS) fail("nothing to consume for 15 s");
         if (!some) continue;
+        last_ns = now;
+        total += some;
         if (!first_ns) {
             first_ns = now;
             stop = now + (int64_t)((options.warmup + options.seconds) * 1e9);
         }
-        if (from_ns) done += some, last_ns = now;
+        if (from_ns) measured += some;
         else if (now - first_ns >= (int64_t)(options.warmup * 1e9)) from_ns = now;
     }
-    if (!done) fail("the input was used up before the warm-up was over");
-    printf("{\"messages\": %ld, \"seconds\": %.6f}\n", (long)done, (double)(last_ns - from_ns) / 1e9);
+    if (!measured) fail("all %ld messages were done before the warm-up was over", (long)total);
+    printf("{\"messages\": %ld, \"seconds\": %.6f}\n", (long)measured, (double)(last_ns - from_ns) / 1e9);
     fflush(stdout);
     rd_kafka_consumer_close(consumer);
     _Exit(0);
