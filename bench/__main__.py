@@ -18,7 +18,7 @@ from bench.report import BROKER_ROW, render
 from bench.results import Results
 from bench.rows import ROWS
 
-SECONDS, WARMUP = 4.0, 2.0
+SECONDS, WARMUP = 3.0, 1.5
 BOTH = "barnabas,kafka"
 QUICK_SECONDS, QUICK_WARMUP = 1.2, 1.2
 
@@ -81,7 +81,7 @@ def parser() -> argparse.ArgumentParser:
     """The options."""
     options = argparse.ArgumentParser("bench", description=__doc__)
     options.add_argument("--rounds", type=int, help="rounds (default 3; 1 with --quick)")
-    options.add_argument("--quick", action="store_true", help="one short round, under 4 minutes")
+    options.add_argument("--quick", action="store_true", help="one short round, under 10 minutes")
     options.add_argument("--only", action="append", metavar="ROW", help="this row; may be repeated")
     options.add_argument("--brokers", default=BOTH, help=f"which (default: {BOTH})")
     options.add_argument("--render", action="store_true", help="write RESULTS.md from the JSON")

@@ -14,8 +14,6 @@ from bench.process import output_of
 APART_MS = 100
 """Between members that join one after the other."""
 REBALANCE_TIMEOUT_S = 150.0
-FILL_SHARE = 0.5
-"""Transforming is slower than reading, so the topic is filled with less."""
 
 
 def new_name() -> str:
@@ -93,7 +91,7 @@ class Transform:
 
     def run(self, target: Target) -> Figures:
         """Fill, then work through it for the time given."""
-        filled = fill(target, self.size, FILL_SHARE)
+        filled = fill(target, self.size)
         where = ["--bootstrap", target.address, "--topic", target.topic, "--output", target.output]
         times = ["--seconds", str(target.seconds), "--warmup", str(target.warmup)]
         pace = ["--group", new_name(), "--interval-ms", str(self.interval_ms)]
@@ -101,4 +99,4 @@ class Transform:
         cpu_before = target.cpu_s()
         got = answer(output_of([TRANSFORM, *where, *pace, *limits], TIMEOUT_S))
         cpu_s = target.cpu_s() - cpu_before
-        return bulk(got["messages"], got["seconds"], self.size, cpu_s, got["messages"])
+        return bulk(got["messages"], got["seconds"], self.size, cpu_s, got["total"])

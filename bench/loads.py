@@ -74,9 +74,9 @@ def answer(output: str) -> Figures:
     return {name: float(value) for name, value in figures.items()}
 
 
-def fill(target: Target, size: int, share: float = 1.0) -> int:
+def fill(target: Target, size: int) -> int:
     """Put a bounded amount into the topic and say how many messages that was."""
-    messages = share * target.seconds * min(FILL_BYTES_PER_SECOND / size, FILL_MESSAGES_PER_SECOND)
+    messages = target.seconds * min(FILL_BYTES_PER_SECOND / size, FILL_MESSAGES_PER_SECOND)
     limits = ["--messages", str(int(messages)), "--seconds", str(FILL_SECONDS_MAX)]
     return int(load("produce", target, size, *limits)["messages"])
 

@@ -154,7 +154,8 @@ int main(int count, char **words) {
         else if (now - first_ns >= (int64_t)(options.warmup * 1e9)) from_ns = now;
     }
     if (!measured) fail("all %ld messages were done before the warm-up was over", (long)total);
-    printf("{\"messages\": %ld, \"seconds\": %.6f}\n", (long)measured, (double)(last_ns - from_ns) / 1e9);
+    printf("{\"messages\": %ld, \"seconds\": %.6f, \"total\": %ld}\n", (long)measured,
+           (double)(last_ns - from_ns) / 1e9, (long)total);
     fflush(stdout);
     rd_kafka_consumer_close(consumer);
     _Exit(0);
