@@ -35,6 +35,7 @@ from itertools import pairwise
 from barnabas.testing.membership_log import UNKNOWN_GENERATION, Kind, Line
 
 SHOWN_MAX = 5
+UNTOLD = {UNKNOWN_GENERATION}
 
 Acknowledged = Mapping[int, Mapping[int, int]]
 """By partition and offset, the number of the record that a producer was told is there."""
@@ -167,7 +168,7 @@ def examine(logs: Mapping[str, Sequence[Line]], acknowledged: Acknowledged) -> F
     found = Findings(
         commits=sum(len(life.commits) for life in lives),
         tenures=sum(map(len, by_partition.values())),
-        generations=len({t.generation for life in lives for t in life.tenures}),
+        generations=len({t.generation for life in lives for t in life.tenures} - UNTOLD),
         lost=sum(life.lost for life in lives),
     )
     for life in lives:
