@@ -87,6 +87,8 @@ class CoordinatorSet(Generic[M]):
             ready.complete(result=True)
             return ready
         if not self._creating:
+            if self.topic in self._node.image.topics:
+                raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{self.topic} is not open yet")
             self._node.create_topic(
                 self.topic, self._partitions, dict(STATE_CONFIG), now_ms
             ).when_done(self._created)
@@ -95,8 +97,8 @@ class CoordinatorSet(Generic[M]):
 
     def partition_for(self, name: str) -> int:
         """Return the partition that a group or a transactional id belongs to, as Kafka does."""
-        opened = self._node.by_topic_name.get(self.topic)
-        count = len(opened) if opened else self._partitions
+        made = self._node.image.topics.get(self.topic)
+        count = self._partitions if made is None else len(made.partitions)
         return (java_hash(name) & 0x7FFFFFFF) % count
 
     def shard_for(self, name: str) -> Shard[M]:
