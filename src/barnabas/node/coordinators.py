@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from barnabas.groups.machine import GroupMachine
+from barnabas.metadata.image import GROUPS_TOPIC, TRANSACTIONS_TOPIC
 from barnabas.model.coordination import Machine
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.pending import Pending
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound=Machine)
 
-GROUPS_TOPIC = "__consumer_offsets"
-TRANSACTIONS_TOPIC = "__transaction_state"
 STATE_CONFIG = {
     "cleanup.policy": "compact",
     "compression.type": "producer",
