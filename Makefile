@@ -44,10 +44,10 @@ fuzz: $(VENV)/.dev ## Throw broken requests at the decoders and at a running bro
 	@$(BIN)/python tools/fuzz_requests.py --seconds $(SECONDS) --seed $(SEED)
 	@$(BIN)/python tools/fuzz_requests.py --live --seconds $(SECONDS) --seed $(SEED)
 
-bench: $(VENV)/.dev ## Measure Barnabas beside Apache Kafka (about 20 minutes); writes bench/RESULTS.md.
+bench: $(VENV)/.dev ## Measure Barnabas beside Apache Kafka (under 40 minutes); writes bench/RESULTS.md.
 	@$(BIN)/python -m bench $(ARGS)
 
-bench-quick: $(VENV)/.dev ## The same in under 4 minutes, one short round.
+bench-quick: $(VENV)/.dev ## The same in under 10 minutes, one short round.
 	@$(BIN)/python -m bench --quick $(ARGS)
 
 format: $(VENV)/.dev ## Put the code into the house format.

@@ -16,9 +16,9 @@ from bench.places import PARTIAL_JSON, RESULTS, RESULTS_JSON, ROOT
 from bench.prepare import MissingError, prepare
 from bench.report import BROKER_ROW, render
 from bench.results import Results
-from bench.rows import ROWS, Row
+from bench.rows import ROWS
 
-SECONDS, WARMUP = 4.0, 2.0
+SECONDS, WARMUP = 3.0, 1.5
 BOTH = "barnabas,kafka"
 QUICK_SECONDS, QUICK_WARMUP = 1.2, 1.2
 
@@ -81,10 +81,9 @@ def parser() -> argparse.ArgumentParser:
     """The options."""
     options = argparse.ArgumentParser("bench", description=__doc__)
     options.add_argument("--rounds", type=int, help="rounds (default 3; 1 with --quick)")
-    options.add_argument("--quick", action="store_true", help="one short round, under 4 minutes")
+    options.add_argument("--quick", action="store_true", help="one short round, under 10 minutes")
     options.add_argument("--only", action="append", metavar="ROW", help="this row; may be repeated")
     options.add_argument("--brokers", default=BOTH, help=f"which (default: {BOTH})")
-    options.add_argument("--groups", action="store_true", help="also rows with consumer groups")
     options.add_argument("--render", action="store_true", help="write RESULTS.md from the JSON")
     options.add_argument(
         "--save",
@@ -97,8 +96,8 @@ def parser() -> argparse.ArgumentParser:
 def plan_of(options: argparse.Namespace) -> Plan:
     """What the options ask for; unknown names end the program with the known ones."""
     quick: bool = options.quick
-    rows = [row for row in ROWS if is_wanted(row, options.only, options.groups)]
     wanted = set(options.only or [])
+    rows = [row for row in ROWS if not wanted or row.key in wanted]
     known = {row.key for row in ROWS} | {BROKER_ROW}
     if unknown := wanted - known:
         sys.exit(f"no such row: {', '.join(unknown)}; there are: {', '.join(sorted(known))}")
@@ -113,11 +112,6 @@ def plan_of(options: argparse.Namespace) -> Plan:
         warmup=QUICK_WARMUP if quick else WARMUP,
         with_broker_row=not wanted or BROKER_ROW in wanted,
     )
-
-
-def is_wanted(row: Row, only: list[str] | None, groups: bool) -> bool:
-    """Named rows, or all that the broker can serve."""
-    return row.key in only if only else groups or not row.needs_groups
 
 
 if __name__ == "__main__":

@@ -27,12 +27,14 @@ class JavaProduce:
 
     size: int
     properties: dict[str, str] = field(default_factory=dict)
+    transaction_ms: int = 0
+    """How old a transaction grows before it is committed; 0 is without."""
 
     def run(self, target: Target) -> Figures:
         """Let it run for the time given; read the windows it reports after the warm-up."""
         cpu_before = target.cpu_s()
         windows = lines_until(
-            self._command(target),
+            self.command(target),
             lambda lines: enough(parse_windows(lines), target.warmup + target.seconds),
             TIMEOUT_S,
         )
@@ -43,7 +45,8 @@ class JavaProduce:
         seconds = sum(window.seconds for window in measured)
         return bulk(messages, seconds, self.size, cpu_s, sum(window.messages for window in seen))
 
-    def _command(self, target: Target) -> list[str | Path]:
+    def command(self, target: Target) -> list[str | Path]:
+        """The tool and what it is told."""
         tool = java("org.apache.kafka.tools.ProducerPerformance", CLIENT_JVM)
         where = ["--bootstrap-server", target.address, "--topic", target.topic]
         what = ["--num-records", str(10**10), "--throughput", "-1"]
@@ -51,6 +54,8 @@ class JavaProduce:
         report = ["--reporting-interval", str(WINDOW_MS)]
         properties = [f"{name}={value}" for name, value in self.properties.items()]
         extra = ["--command-property", *properties] if properties else []
+        if self.transaction_ms:
+            extra += ["--transaction-duration-ms", str(self.transaction_ms)]
         return [*tool, *where, *what, *shape, *report, *extra]
 
 
@@ -114,7 +119,7 @@ def event(rng: random.Random, size: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class JavaConsume:
-    """`ConsumerPerformance`, which joins a group: for brokers that have consumer groups."""
+    """`ConsumerPerformance`, which joins a group."""
 
     size: int
 

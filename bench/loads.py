@@ -29,6 +29,8 @@ class Target:
     port: int
     topic: str
     partitions: int
+    output: str
+    """A second topic to write to, where the row asks for one."""
     seconds: float
     warmup: float
     cpu_s: Callable[[], float]

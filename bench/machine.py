@@ -7,6 +7,8 @@ import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
+import confluent_kafka
+
 from bench.places import KAFKA_VERSION, ROOT, package_version
 
 BUSY_LOAD = 0.7
@@ -22,7 +24,8 @@ def facts() -> dict[str, str]:
         "load before the run": load_text(os.getloadavg()[0]),
         "Barnabas": f"{package_version()} on Python {platform.python_version()}",
         "Apache Kafka": f"{KAFKA_VERSION} on Java {java_version()}",
-        "clients": f"Kafka's tools {KAFKA_VERSION}, librdkafka {librdkafka_version()}, sockets",
+        "clients": f"Kafka's tools {KAFKA_VERSION}, librdkafka {librdkafka_version()} "
+        f"(groups: {confluent_kafka.libversion()[0]}), sockets",
     }
 
 

@@ -17,7 +17,7 @@ from bench.machine import warm_memory
 from bench.process import LoadError
 from bench.report import BROKER_ROW
 from bench.results import Sample
-from bench.rows import Row
+from bench.row import Row
 from bench.running import Running, answers_metadata, running
 
 IDLE_S = 2.0
@@ -132,19 +132,27 @@ class Visit:
 
     def _press(self, broker: Running, row: Row) -> Figures:
         warm_memory(row.warm_gb)
-        return self._press_load(broker, row.load, row.partitions, row.flush)
+        config = self._broker.topic_config(row.flush)
+        with broker.internal_topics(row.internal_topics, config):
+            if not row.has_output:
+                return self._press_load(broker, row.load, row.partitions, row.flush)
+            with broker.topic(f"output-{self._topics + 1}", row.partitions, config) as output:
+                return self._press_load(broker, row.load, row.partitions, row.flush, output)
 
-    def _press_load(self, broker: Running, load: Load, partitions: int, flush: Flush) -> Figures:
+    def _press_load(
+        self, broker: Running, load: Load, partitions: int, flush: Flush, output: str = ""
+    ) -> Figures:
         self._topics += 1
         config = self._broker.topic_config(flush)
         with broker.topic(f"bench-{self._topics}", partitions, config) as topic:
-            return load.run(self._target(broker, topic, partitions))
+            return load.run(self._target(broker, topic, partitions, output))
 
-    def _target(self, broker: Running, topic: str, partitions: int) -> Target:
+    def _target(self, broker: Running, topic: str, partitions: int, output: str = "") -> Target:
         return Target(
             port=broker.port,
             topic=topic,
             partitions=partitions,
+            output=output,
             seconds=self._plan.seconds,
             warmup=self._plan.warmup,
             cpu_s=lambda: broker.usage().cpu_s,

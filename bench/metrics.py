@@ -45,6 +45,9 @@ P50 = Metric("p50_ms", "ms", "latency p50", "p50 {} ms", Better.LOWER)
 P99 = Metric("p99_ms", "ms", "latency p99", "p99 {} ms", Better.LOWER, 0.5)
 P999 = Metric("p999_ms", "ms", "latency p99.9", "p99.9 {} ms", Better.LOWER)
 CONNECT = Metric("connect_ms", "ms", "time to connect all", "connect {} ms", Better.LOWER)
+IN_TURN = Metric("in_turn_ms", "ms", "joined one by one", "in turn {} ms", Better.LOWER, 0.5)
+AT_ONCE = Metric("at_once_ms", "ms", "joined at once", "at once {} ms", Better.LOWER, 0.5)
+LEAVE = Metric("leave_ms", "ms", "after 10 left", "leave {} ms", Better.LOWER, 0.5)
 CPU = Metric("cpu_s_per_gb", "s/GB", "broker CPU-seconds a GB", "{} CPU-s/GB", Better.LOWER)
 MEMORY_IDLE = Metric("idle_mb", "MB", "resident, idle", "idle {} MB", Better.LOWER, 0.2)
 MEMORY_LOADED = Metric("loaded_mb", "MB", "resident, highest", "loaded {} MB", Better.LOWER, 0.2)
@@ -56,6 +59,7 @@ METRICS = {
     metric.key: metric
     for metric in (
         *(MESSAGES, BYTES, REQUESTS, *LATENCIES, CONNECT, CPU),
+        *(IN_TURN, AT_ONCE, LEAVE),
         *(MEMORY_IDLE, MEMORY_LOADED, START_FRESH, START_AGAIN),
     )
 }

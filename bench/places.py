@@ -24,6 +24,8 @@ JARS = WORK / "jars"
 NATIVE = BENCH / "native"
 LOAD = WORK / "load"
 WIRE = WORK / "wire"
+GROUP = WORK / "group"
+TRANSFORM = WORK / "transform"
 
 BARNABAS = Path(sys.executable).parent / "barnabas"
 

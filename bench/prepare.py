@@ -1,4 +1,4 @@
-"""What must be there before a run: Kafka's jars, librdkafka, the two native load programs.
+"""What must be there before a run: Kafka's jars, librdkafka, the native load programs.
 
 Each step is skipped when its outcome is newer than what it is made from. What cannot be installed
 here is answered with the one line to type.
@@ -10,7 +10,20 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from bench.places import BARNABAS, JARS, LOAD, LOGS, NATIVE, POM, WIRE, WORK
+import confluent_kafka
+
+from bench.places import (
+    BARNABAS,
+    GROUP,
+    JARS,
+    LOAD,
+    LOGS,
+    NATIVE,
+    POM,
+    TRANSFORM,
+    WIRE,
+    WORK,
+)
 
 COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 LIBRDKAFKA_HEADER = Path("/usr/include/librdkafka/rdkafka.h")
@@ -72,12 +85,24 @@ def install_librdkafka() -> None:
 
 
 def compile_programs() -> None:
-    """Build load.c and wire.c when they changed."""
-    common = NATIVE / "sample.h"
-    for program, libraries in ((LOAD, ["-lrdkafka", "-lpthread"]), (WIRE, [])):
+    """Build each program when it or a header changed."""
+    headers = list(NATIVE.glob("*.h"))
+    system = ["-lrdkafka", "-lpthread"]
+    newest = [*newest_librdkafka(), "-lpthread"]
+    programs = {LOAD: system, WIRE: [], GROUP: newest, TRANSFORM: newest}
+    for program, libraries in programs.items():
         source = NATIVE / f"{program.name}.c"
-        if not is_newer(program, source, common):
+        if not is_newer(program, source, *headers):
             check([*COMPILE, "-o", str(program), str(source), *libraries])
+
+
+def newest_librdkafka() -> list[str]:
+    """The library inside confluent-kafka: the system's is too old for the consumer protocol."""
+    package = Path(confluent_kafka.__file__).parent
+    found = sorted(package.with_name("confluent_kafka.libs").glob("librdkafka*"))
+    if not found:
+        raise MissingError("confluent-kafka carries no librdkafka; type: make .venv/.dev")
+    return [str(found[0]), f"-Wl,-rpath,{found[0].parent}"]
 
 
 def check(command: list[str]) -> None:

@@ -17,8 +17,9 @@ Written by `make bench`; do not edit. How the rows are measured: [README.md](REA
 Both brokers ran on the same machine with the same load, one after the other, in each round; which
 one went first alternated. A cell is the median of the rounds, with the lowest and the highest in
 parentheses. The ratio is Barnabas / Kafka, of the medians. Goals: throughput at least 1.0x, p99
-latency at most 0.5x, memory and start-up at most 0.2x. Clients and broker share the cores, so
-bulk rows show the client's cost as well; "CPU-seconds a GB" shows the broker's alone.
+latency and time to a stable group at most 0.5x, memory and start-up at most 0.2x. Clients and
+broker share the cores, so bulk rows show the client's cost as well; "CPU-seconds a GB" shows the
+broker's alone.
 
 Records are flushed to the disk when the operating system sees fit, which is Kafka's default, unless
 a row says otherwise. "Flushed every second" is `flush.ms=1000` on both, Barnabas's default for

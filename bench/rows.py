@@ -1,38 +1,21 @@
-"""The rows of the table, as data: a topic, a load on it, and the figures that count."""
-
-from dataclasses import dataclass
+"""The rows of the table, as data."""
 
 from bench.brokers import Flush
+from bench.coordination_rows import EXACTLY_ONCE, GROUPS
 from bench.java_loads import JavaConsume, JavaProduce
 from bench.loads import (
     Ack,
     Consume,
     EndToEnd,
-    Load,
     Produce,
     ProduceAndConsume,
     Requests,
 )
-from bench.metrics import BYTES, CONNECT, CPU, LATENCIES, MESSAGES, P99, REQUESTS, Metric
+from bench.metrics import BYTES, CONNECT, CPU, LATENCIES, MESSAGES, P99, REQUESTS
+from bench.row import Row
 
 BIG_BATCHES = {"batch.size": "1000000", "linger.ms": "20"}
 LZ4 = {"compression.type": "lz4"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """One line of work for both brokers."""
-
-    key: str
-    section: str
-    title: str
-    load: Load
-    metrics: tuple[Metric, ...]
-    partitions: int = 1
-    flush: Flush = Flush.LATER
-    needs_groups: bool = False
-    warm_gb: int = 3
-    """Free memory that is touched before: more than the row writes, or the faster broker pays."""
 
 
 SMALL = (MESSAGES, CPU)
@@ -159,7 +142,6 @@ CONSUME = (
         title="1 KB, Java consumer in a group",
         load=JavaConsume(size=1024),
         metrics=LARGE,
-        needs_groups=True,
     ),
     Row(
         key="both-1k",
@@ -254,4 +236,4 @@ CONNECTIONS = (
     ),
 )
 
-ROWS = (*PRODUCE, *CONSUME, *LATENCY, *CONNECTIONS)
+ROWS = (*PRODUCE, *CONSUME, *LATENCY, *CONNECTIONS, *GROUPS, *EXACTLY_ONCE)

@@ -8,15 +8,16 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.brokers import Broker
+from bench.internal_topics import configured
 from bench.places import LOGS
 from bench.process import LoadError, Process, Usage, wait_until
 
@@ -58,6 +59,14 @@ class Running:
                 finish(self._admin.delete_topics([name]))
             self.settle()
 
+    @contextmanager
+    def internal_topics(self, names: Sequence[str], config: dict[str, str]) -> Iterator[None]:
+        """The broker's own topics with these settings, for a while."""
+        with ExitStack() as stack:
+            for name in names:
+                stack.enter_context(configured(self._admin, self.address, name, config))
+            yield
+
     def create_topic(self, name: str, partitions: int, config: dict[str, str]) -> None:
         """Make a topic and wait until its partitions have leaders."""
         try:
@@ -87,9 +96,10 @@ def has_leaders(admin: AdminClient, topic: str, partitions: int) -> bool:
 
 
 def bytes_under(folder: Path) -> int:
-    """Blocks in use below a folder that a broker changes meanwhile."""
+    """Blocks in use below a folder that a broker changes meanwhile; its own topics stay."""
     total = 0
-    for parent, _, names in os.walk(folder):
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith("__")]
         for name in names:
             with suppress(OSError):
                 total += (Path(parent) / name).stat().st_blocks * 512

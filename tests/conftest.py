@@ -1,9 +1,18 @@
 """What holds for every test."""
 
 import gc
+import signal
 from collections.abc import Iterator
 
 import pytest
+
+
+@pytest.fixture(autouse=True, scope="session")
+def heeded_interrupts() -> None:
+    """Let Ctrl-C mean something: a shell that runs us in the background has it ignored, and so
+    would every process that we start.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True, scope="module")

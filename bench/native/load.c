@@ -6,7 +6,9 @@
  *
  *   load produce|consume|both|latency|ack --bootstrap HOST:PORT --topic T [--partitions P]
  *        [--messages N] [--size BYTES] [--seconds S] [--warmup S] [--rate PER_SECOND]
- *        [--property name=value]...
+ *        [--interval-ms MS] [--property name=value]...
+ *
+ * With an interval, latency is that of transactions that are committed each MS.
  */
 #include <getopt.h>
 #include <librdkafka/rdkafka.h>
@@ -16,6 +18,7 @@
 #include "sample.h"
 
 #define STALL_NS (15 * SECOND_NS)
+#define CALL_MS 30000
 #define CHUNK 500 /* messages in a row to one partition, so that batches fill */
 #define PROPERTIES_MAX 32
 
@@ -23,7 +26,7 @@ static struct {
     const char *bootstrap, *topic;
     const char *properties[PROPERTIES_MAX];
     int property_count;
-    int partitions;
+    int partitions, interval_ms;
     int64_t messages;
     size_t size;
     double seconds, warmup, rate;
@@ -240,18 +243,32 @@ static int both(void) {
 
 /* --- latency --------------------------------------------------------------------------------- */
 
+static void transact(const char *what, rd_kafka_error_t *error) {
+    if (error) fail("%s: %s", what, rd_kafka_error_string(error));
+}
+
+/* Commits what was sent, if any, and says when to come again. */
+static int64_t next_transaction(rd_kafka_t *client, int is_open) {
+    if (is_open) transact("commit", rd_kafka_commit_transaction(client, CALL_MS));
+    transact("begin", rd_kafka_begin_transaction(client));
+    return now_ns() + options.interval_ms * 1000000LL;
+}
+
 /* Each message carries the time at which it was due, so that a stall counts against every message
  * that it held up, not against one of them (no coordinated omission). */
 static int64_t produce_at_rate(rd_kafka_t *client, rd_kafka_topic_t *topic, int64_t start) {
     int64_t count = (int64_t)((options.warmup + options.seconds) * options.rate);
     char *payload = filler(options.size);
+    int64_t commit_at = 0;
     for (int64_t i = 0; i < count; i++) {
         int64_t due = start + (int64_t)((double)i * 1e9 / options.rate);
         sleep_until_ns(due);
+        if (options.interval_ms && now_ns() >= commit_at) commit_at = next_transaction(client, i > 0);
         memcpy(payload, &due, sizeof due);
         send_one(client, topic, (int)(i % options.partitions), payload, RD_KAFKA_MSG_F_COPY, NULL);
         if (i % 64 == 0) rd_kafka_poll(client, 0);
     }
+    if (options.interval_ms) transact("commit", rd_kafka_commit_transaction(client, CALL_MS));
     if (rd_kafka_flush(client, 30000)) fail("flush: not all messages were acked within 30 s");
     check_deliveries();
     return count;
@@ -265,6 +282,7 @@ static int latency(void) {
     reader_open(&reader);
     reader_start(&reader);
     rd_kafka_t *client = new_producer("0", "true");
+    if (options.interval_ms) transact("init", rd_kafka_init_transactions(client, CALL_MS));
     rd_kafka_topic_t *topic = open_topic(client);
     int64_t start = now_ns() + SECOND_NS / 10;
     reader.measure_from_ns = start + (int64_t)(options.warmup * 1e9);
@@ -310,7 +328,7 @@ static void read_options(int count, char **words) {
         {"bootstrap", 1, 0, 'b'}, {"topic", 1, 0, 't'},    {"partitions", 1, 0, 'p'},
         {"messages", 1, 0, 'n'},  {"size", 1, 0, 's'},     {"seconds", 1, 0, 'd'},
         {"warmup", 1, 0, 'w'},    {"rate", 1, 0, 'r'},     {"property", 1, 0, 'c'},
-        {0, 0, 0, 0},
+        {"interval-ms", 1, 0, 'i'}, {0, 0, 0, 0},
     };
     for (int flag; (flag = getopt_long(count, words, "", known, NULL)) != -1;) switch (flag) {
         case 'b': options.bootstrap = optarg; break;
@@ -321,6 +339,7 @@ static void read_options(int count, char **words) {
         case 'd': options.seconds = atof(optarg); break;
         case 'w': options.warmup = atof(optarg); break;
         case 'r': options.rate = atof(optarg); break;
+        case 'i': options.interval_ms = atoi(optarg); break;
         case 'c':
             if (options.property_count == PROPERTIES_MAX) fail("too many --property");
             options.properties[options.property_count++] = optarg;

@@ -1,4 +1,5 @@
-/* Load from bare sockets: many connections, each with one one-record Produce request in flight.
+/* Load from bare sockets: many connections, each with one request in flight: a one-record Produce,
+ * or an OffsetCommit.
  *
  * A librdkafka client has several threads a connection, so a thousand of them would measure the
  * client. Here one thread and epoll drive all connections, and each sends the same bytes again:
@@ -6,8 +7,10 @@
  *
  *   wire --port P --topic T [--partitions P] [--connections C] [--size BYTES] [--seconds S]
  *        [--warmup S] [--rate PER_SECOND]     rate 0: each connection as fast as it is answered
+ *        [--commit N]     commit offsets of N partitions, for a group of its own a connection
  *
- * Produce is version 7, the last form before flexible versions and topic ids; all are acks=all.
+ * Produce and OffsetCommit are version 7, the last forms before flexible versions and topic ids. All
+ * that is produced is acks=all; commits are those of a group without members.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -23,13 +26,15 @@
 #define REPLY_MAX 1024
 #define UNKNOWN_TOPIC 3
 #define NOT_LEADER 6
+#define COORDINATOR_LOADING 14
+#define NOT_COORDINATOR 16
 #define CONNECTING_MAX 32 /* below any listen backlog, so that no SYN is lost and sent again */
 #define CONNECT_LIMIT_NS (30 * SECOND_NS)
 #define STALL_NS (15 * SECOND_NS)
 
 static struct {
     const char *topic;
-    int port, partitions, connections;
+    int port, partitions, connections, commit;
     size_t size;
     double seconds, warmup, rate;
 } options = {.partitions = 1, .connections = 16, .size = 100, .seconds = 3, .warmup = 0.5};
@@ -140,7 +145,30 @@ static size_t finish_frame(uint8_t *start, struct writer *writer) {
     return (size_t)(writer->at - start);
 }
 
-static void build_request(struct connection *connection, int partition) {
+static void build_commit(struct connection *connection, int number) {
+    char group[32];
+    snprintf(group, sizeof group, "bench-%d", number);
+    connection->request = malloc(strlen(options.topic) + 128 + 32 * (size_t)options.commit);
+    if (!connection->request) fail("out of memory for a request");
+    struct writer writer = {connection->request};
+    put_header(&writer, 8, 7);
+    put_string(&writer, group);
+    put_int(&writer, -1, 4); /* no generation, no member, no instance */
+    put_string(&writer, "");
+    put_int(&writer, -1, 2);
+    put_int(&writer, 1, 4);
+    put_string(&writer, options.topic);
+    put_int(&writer, options.commit, 4);
+    for (int i = 0; i < options.commit; i++) {
+        put_int(&writer, (number + i) % options.partitions, 4);
+        put_int(&writer, 1000 + i, 8);
+        put_int(&writer, -1, 4); /* leader epoch */
+        put_string(&writer, "");
+    }
+    connection->request_size = finish_frame(connection->request, &writer);
+}
+
+static void build_produce(struct connection *connection, int partition) {
     char *value = filler(options.size);
     connection->request = malloc(options.size + strlen(options.topic) + 256);
     if (!connection->request) fail("out of memory for a request");
@@ -197,6 +225,17 @@ static int reply_is_whole(struct connection *connection) {
     return connection->reply_size >= size;
 }
 
+static void check_committed(const struct connection *connection) {
+    /* size, correlation id, throttle time, topic count, name, partition count; index and error each */
+    const uint8_t *at = connection->reply + 16 + 2 + strlen(options.topic) + 4;
+    for (int i = 0; i < options.commit; i++) {
+        int64_t error = (int16_t)get_int(at + 6 * i + 4, 2);
+        int is_new = error >= COORDINATOR_LOADING && error <= NOT_COORDINATOR;
+        if (is_new && connection->due_ns < measure_from_ns) return;
+        if (error) fail("a commit was answered with error code %ld", (long)error);
+    }
+}
+
 static void check_produced(const struct connection *connection) {
     /* size, correlation id, topic count, name, partition count, index, error */
     int64_t error = (int16_t)get_int(connection->reply + 12 + 2 + strlen(options.topic) + 8, 2);
@@ -207,7 +246,7 @@ static void check_produced(const struct connection *connection) {
 }
 
 static void answered(struct connection *connection, int64_t now) {
-    check_produced(connection);
+    (options.commit ? check_committed : check_produced)(connection);
     if (connection->due_ns >= measure_from_ns) samples_add(&samples, now - connection->due_ns);
     connection->state = IDLE;
     connection->due_ns = interval_ns ? connection->due_ns + interval_ns : now;
@@ -308,7 +347,7 @@ static void read_options(int count, char **words) {
     static const struct option known[] = {
         {"port", 1, 0, 'P'},    {"topic", 1, 0, 't'},  {"partitions", 1, 0, 'p'}, {"connections", 1, 0, 'c'},
         {"size", 1, 0, 's'},    {"seconds", 1, 0, 'd'}, {"warmup", 1, 0, 'w'},     {"rate", 1, 0, 'r'},
-        {0, 0, 0, 0},
+        {"commit", 1, 0, 'o'},  {0, 0, 0, 0},
     };
     for (int flag; (flag = getopt_long(count, words, "", known, NULL)) != -1;) switch (flag) {
         case 'P': options.port = atoi(optarg); break;
@@ -319,10 +358,12 @@ static void read_options(int count, char **words) {
         case 'd': options.seconds = atof(optarg); break;
         case 'w': options.warmup = atof(optarg); break;
         case 'r': options.rate = atof(optarg); break;
+        case 'o': options.commit = atoi(optarg); break;
         default: fail("see the head of wire.c for the options");
     }
     if (!options.port || !options.topic) fail("--port and --topic are needed");
     if (options.partitions < 1 || options.connections < 1) fail("counts start at 1");
+    if (options.commit > options.partitions) fail("--commit names more partitions than there are");
 }
 
 int main(int count, char **words) {
@@ -330,7 +371,10 @@ int main(int count, char **words) {
     epoll_fd = epoll_create1(0);
     connections = calloc((size_t)options.connections, sizeof *connections);
     if (epoll_fd < 0 || !connections) fail("set-up: %s", strerror(errno));
-    for (int i = 0; i < options.connections; i++) build_request(&connections[i], i % options.partitions);
+    for (int i = 0; i < options.connections; i++) {
+        if (options.commit) build_commit(&connections[i], i);
+        else build_produce(&connections[i], i % options.partitions);
+    }
     double connect_ms = connect_all();
     schedule();
     drive();

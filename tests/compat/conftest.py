@@ -1,20 +1,30 @@
 """What every client's tests share: a broker, records to send, and Apache Kafka's jars."""
 
-import shutil
-import subprocess
+import os
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
+from confluent_kafka import Producer
 
 from barnabas.protocol.records import Record
 from barnabas.testing.broker import Broker
+from barnabas.testing.kafka_tools import MissingToolError, compiled, fetch_jars
+from barnabas.testing.load import create_topic
 
 JAVA = Path(__file__).parent / "java"
 JARS = Path(__file__).parents[2] / "build" / "java"
+CLASSES = Path(__file__).parents[2] / "build" / "classes"
 FIRST_MS = 1_700_000_000_000
 LARGE_BYTES = 20_000
+GROUPS = {
+    "groups.initial_rebalance_delay": "0s",
+    "groups.consumer_heartbeat_interval": "300ms",
+    "groups.min_session_timeout": "1s",
+    "groups.consumer_session_timeout": "4s",
+}
 _numbers = count()
 
 
@@ -51,13 +61,47 @@ def sent() -> list[Record]:
 @pytest.fixture(scope="session")
 def jars() -> str:
     """Fetch Apache Kafka's jars once, or say why the tests cannot run."""
-    for program in ("java", "javac", "mvn"):
-        if shutil.which(program) is None:
-            pytest.skip(f"{program} is not installed")
-    if not list(JARS.glob("kafka-tools-*.jar")):
-        goal = ["dependency:copy-dependencies", f"-DoutputDirectory={JARS}"]
-        command = ["mvn", "-q", "-B", "-f", str(JAVA / "pom.xml"), *goal]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
-        if done.returncode:
-            pytest.skip(f"Maven could not fetch Kafka's jars: {done.stdout.strip()[:200]}")
-    return f"{JARS}/*"
+    try:
+        return fetch_jars(JAVA / "pom.xml", JARS)
+    except MissingToolError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def members_jvm(jars: str) -> list[str]:
+    """Return the command that hosts members on Apache Kafka's own client."""
+    return compiled(JAVA / "Members.java", jars, CLASSES)
+
+
+@pytest.fixture(scope="session")
+def group_bootstrap() -> Iterator[str]:
+    """Where groups are tried: a broker of ours that waits for nobody, or one that is named.
+
+    BARNABAS_TEST_BOOTSTRAP names any Kafka; give it the settings that `GROUPS` gives ours.
+    """
+    named = os.environ.get("BARNABAS_TEST_BOOTSTRAP")
+    if named:
+        yield named
+        return
+    with Broker(settings=GROUPS) as running:
+        yield running.bootstrap
+
+
+@pytest.fixture
+def group() -> str:
+    """Return the name of a group that no other test uses, here or on a broker that is named."""
+    return f"group-{uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def numbered(group_bootstrap: str, group: str) -> str:
+    """Return a topic of two partitions with twenty records each, ten milliseconds apart."""
+    topic = f"numbered-{group}"
+    create_topic(group_bootstrap, topic, 2)
+    producer = Producer({"bootstrap.servers": group_bootstrap, "linger.ms": 50})
+    for partition in range(2):
+        for number in range(20):
+            at = FIRST_MS + 10 * number
+            producer.produce(topic, str(number), partition=partition, timestamp=at)
+    assert producer.flush(30) == 0
+    return topic

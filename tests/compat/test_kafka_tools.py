@@ -1,18 +1,13 @@
-"""The command-line tools of Apache Kafka, through their main classes, in one JVM.
+"""The command-line tools of Apache Kafka, through their main classes, in one JVM."""
 
-`java/RunTools.java` takes one command a line, so that ten tools cost one start.
-"""
-
-import base64
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from barnabas.testing.broker import Broker
+from barnabas.testing.kafka_tools import Done, Jvm, tools
 
 pytestmark = pytest.mark.compat
 
@@ -21,44 +16,10 @@ TOOLS = "org.apache.kafka.tools"
 LINES = [f"key{n}:value {n}" for n in range(50)]
 
 
-class Done(NamedTuple):
-    """How a command ended, and what it printed."""
-
-    code: int
-    output: str
-
-
-class Jvm:
-    """Runs tools one after the other."""
-
-    def __init__(self, process: "subprocess.Popen[str]", bootstrap: str) -> None:
-        self._process = process
-        self._bootstrap = bootstrap
-
-    def run(self, name: str, *arguments: str, text: str = "") -> Done:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        coded = base64.b64encode(text.encode()).decode()
-        words = (name, coded, "--bootstrap-server", self._bootstrap, *arguments)
-        self._process.stdin.write("\t".join(words) + "\n")
-        self._process.stdin.flush()
-        code, _, output = self._process.stdout.readline().strip().partition(" ")
-        return Done(int(code), base64.b64decode(output).decode())
-
-
 @pytest.fixture(scope="module")
 def jvm(broker: Broker, jars: str) -> Iterator[Jvm]:
-    command = ["java", "-XX:TieredStopAtLevel=1", "-cp", jars, str(RUN_TOOLS)]
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
-        yield Jvm(process, broker.bootstrap)
-        assert process.stdin is not None
-        process.stdin.close()
+    with tools(RUN_TOOLS, jars, broker.bootstrap) as running:
+        yield running
 
 
 @pytest.fixture

@@ -3,7 +3,9 @@ import json
 import pytest
 
 from bench.brokers import BROKERS, Flush
+from bench.coordination_rows import GROUPS
 from bench.java_loads import (
+    JavaProduce,
     Window,
     after_warmup,
     enough,
@@ -11,7 +13,7 @@ from bench.java_loads import (
     parse_windows,
     payloads,
 )
-from bench.loads import answer, bulk
+from bench.loads import Target, answer, bulk
 from bench.process import LoadError
 from bench.rows import ROWS
 
@@ -90,3 +92,22 @@ def test_flush_policies_make_the_same_promise_on_both_brokers() -> None:
     assert theirs.topic_config(Flush.SECOND) == {"flush.ms": "1000"}
     assert ours.topic_config(Flush.ACK) == {"flush": "ack"}
     assert theirs.topic_config(Flush.ACK) == {"flush.messages": "1"}
+
+
+def test_rows_of_coordinators_are_run_under_both_flush_policies() -> None:
+    keys = {row.key for row in ROWS if row.internal_topics and "rebalance" not in row.key}
+    assert {key for key in keys if not key.endswith("-flush")} == {
+        key.removesuffix("-flush") for key in keys if key.endswith("-flush")
+    }
+    assert all(row.flush is (Flush.ACK if "flush" in row.key else Flush.LATER) for row in GROUPS)
+
+
+def test_transactions_are_asked_for_by_their_age() -> None:
+    target = Target(
+        port=9092, topic="t", partitions=1, output="", seconds=1, warmup=1, cpu_s=lambda: 0.0
+    )
+    plain, transactional = (
+        [str(word) for word in JavaProduce(size=100, transaction_ms=ms).command(target)]
+        for ms in (0, 10)
+    )
+    assert transactional == [*plain, "--transaction-duration-ms", "10"]

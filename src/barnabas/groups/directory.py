@@ -1,9 +1,11 @@
 """The groups of one coordinator, and what every group can be asked whatever its protocol."""
 
+from collections.abc import Collection
 from enum import StrEnum
 from typing import Protocol
 
 from barnabas.model.coordination import CoordinatorRecord
+from barnabas.model.ids import TopicPartition
 
 
 class GroupType(StrEnum):
@@ -42,6 +44,11 @@ class Group(Protocol):
         self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool
     ) -> None:
         """Raise the `ApiError` with which a commit is refused; the epoch is the generation."""
+
+    def may_commit_late(
+        self, member_id: str, epoch: int, partitions: Collection[TopicPartition]
+    ) -> bool:
+        """Tell whether a member may commit these under an epoch that is over (KIP-1251)."""
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
         """Raise the `ApiError` with which a look at the offsets is refused (KIP-848)."""

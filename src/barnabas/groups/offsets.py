@@ -29,7 +29,7 @@ from barnabas.model.coordination import (
     Scheduler,
 )
 from barnabas.model.errors import ApiError, ErrorCode
-from barnabas.model.ids import NO_TOPIC_ID
+from barnabas.model.ids import NO_TOPIC_ID, TopicId, TopicPartition
 from barnabas.model.settings import GroupSettings
 from barnabas.protocol.coordinator_codec import Stored
 from barnabas.protocol.coordinator_records.offset_commit import OffsetCommitKey, OffsetCommitValue
@@ -303,9 +303,12 @@ class Offsets:
                 request.member_id, request.group_instance_id, epoch, transactional=False
             )
         except ApiError as error:
-            if error.code is ErrorCode.STALE_MEMBER_EPOCH and not modern:
+            if error.code is not ErrorCode.STALE_MEMBER_EPOCH:
+                return error.code
+            if not modern:
                 return ErrorCode.UNSUPPORTED_VERSION
-            return error.code
+            if not group.may_commit_late(request.member_id, epoch, self._named(request.topics)):
+                return error.code
         return NONE
 
     def _refusal_in_transaction(
@@ -323,10 +326,29 @@ class Offsets:
                 transactional=True,
             )
         except ApiError as error:
-            if error.code is ErrorCode.STALE_MEMBER_EPOCH:
+            if error.code is not ErrorCode.STALE_MEMBER_EPOCH:
+                return error.code
+            named = [
+                TopicPartition(topic.name, partition.partition_index)
+                for topic in request.topics
+                for partition in topic.partitions
+            ]
+            if not group.may_commit_late(request.member_id, request.generation_id, named):
                 return ErrorCode.ILLEGAL_GENERATION
-            return error.code
         return NONE
+
+    def _named(
+        self, topics: Sequence[offset_commit.OffsetCommitRequestTopic]
+    ) -> list[TopicPartition]:
+        """Return the partitions of a request, whose topics may be known by their ids alone."""
+        names = self._image().names
+        return [
+            TopicPartition(
+                topic.name or names.get(TopicId(topic.topic_id), ""), asked.partition_index
+            )
+            for topic in topics
+            for asked in topic.partitions
+        ]
 
     def _touch(self, group_id: str, member_id: str) -> None:
         group = self._groups.get(group_id)

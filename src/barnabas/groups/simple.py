@@ -5,9 +5,12 @@ Kafka calls it simple: an empty classic group without a protocol type. No record
 there from the first offset that is stored on, and is replaced as soon as somebody joins.
 """
 
+from collections.abc import Collection
+
 from barnabas.groups.directory import GroupType
 from barnabas.model.coordination import CoordinatorRecord
 from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.ids import TopicPartition
 from barnabas.protocol.coordinator_codec import encode
 from barnabas.protocol.coordinator_records.group_metadata import GroupMetadataKey
 
@@ -51,6 +54,12 @@ class SimpleGroup:
         """Refuse whoever takes itself for a member."""
         if epoch >= 0:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"{self.group_id} has no members")
+
+    def may_commit_late(
+        self, member_id: str, epoch: int, partitions: Collection[TopicPartition]
+    ) -> bool:
+        """Never: a generation that is over is over."""
+        return False
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
         """Let anybody look."""

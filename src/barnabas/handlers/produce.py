@@ -165,6 +165,10 @@ def _append(
     context = answer.context
     try:
         partition = node.find(key, index)
+        if partition.internal:
+            raise ApiError(  # noqa: TRY301
+                ErrorCode.INVALID_TOPIC_EXCEPTION, "only the broker writes to internal topics"
+            )
         if records is None:
             raise ApiError(ErrorCode.INVALID_RECORD, "there are no records")  # noqa: TRY301
         if len(records) > ATTRIBUTES_AT and (
@@ -261,7 +265,9 @@ def _closed_to(
         partition = node.find(key, index)
     except ApiError:
         return None  # the append will say so
-    return None if has_open_transaction(partition, records) else partition
+    if partition.internal or has_open_transaction(partition, records):
+        return None
+    return partition
 
 
 def _producer_of(request: ProduceRequest) -> ProducerIdAndEpoch | None:

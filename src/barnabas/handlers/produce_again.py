@@ -141,9 +141,12 @@ class Shapes:
             after = _LENGTH.size
         prefix_bytes = len(frame) - len(records) - after
         try:
-            shape = Shape(version, request, self._node.find(key, index))
+            partition = self._node.find(key, index)
         except ApiError:
             return 0
+        if partition.internal:
+            return 0
+        shape = Shape(version, request, partition)
         if _records(frame, prefix_bytes, version) is None:
             return 0
         if len(self._known) >= SHAPES_MAX:

@@ -20,6 +20,10 @@ from barnabas.model.ids import TopicId
 
 TOPIC = "topic"
 BROKER = "broker"
+GROUPS_TOPIC = "__consumer_offsets"
+TRANSACTIONS_TOPIC = "__transaction_state"
+INTERNAL_TOPICS = {GROUPS_TOPIC, TRANSACTIONS_TOPIC}
+"""Written by coordinators alone."""
 ALL_BROKERS = ""
 """The name under which configs of every broker stand."""
 
@@ -50,7 +54,7 @@ class TopicImage:
     @property
     def is_internal(self) -> bool:
         """Whether the topic is the broker's own."""
-        return self.name in {"__consumer_offsets", "__transaction_state"}
+        return self.name in INTERNAL_TOPICS
 
 
 class Image:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from barnabas.groups.machine import GroupMachine
+from barnabas.metadata.image import GROUPS_TOPIC, TRANSACTIONS_TOPIC
 from barnabas.model.coordination import Machine
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.pending import Pending
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound=Machine)
 
-GROUPS_TOPIC = "__consumer_offsets"
-TRANSACTIONS_TOPIC = "__transaction_state"
 STATE_CONFIG = {
     "cleanup.policy": "compact",
     "compression.type": "producer",
@@ -87,6 +86,8 @@ class CoordinatorSet(Generic[M]):
             ready.complete(result=True)
             return ready
         if not self._creating:
+            if self.topic in self._node.image.topics:
+                raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{self.topic} is not open yet")
             self._node.create_topic(
                 self.topic, self._partitions, dict(STATE_CONFIG), now_ms
             ).when_done(self._created)
@@ -95,8 +96,8 @@ class CoordinatorSet(Generic[M]):
 
     def partition_for(self, name: str) -> int:
         """Return the partition that a group or a transactional id belongs to, as Kafka does."""
-        opened = self._node.by_topic_name.get(self.topic)
-        count = len(opened) if opened else self._partitions
+        made = self._node.image.topics.get(self.topic)
+        count = self._partitions if made is None else len(made.partitions)
         return (java_hash(name) & 0x7FFFFFFF) % count
 
     def shard_for(self, name: str) -> Shard[M]:

@@ -6,10 +6,10 @@ or has them forgotten: the coordinator of that partition hears of it in the orde
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from barnabas.metadata.image import GROUPS_TOPIC
 from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.pending import Pending
-from barnabas.node.coordinators import GROUPS_TOPIC
 from barnabas.protocol.markers import ABORT, COMMIT, EndMarker, build_marker
 
 if TYPE_CHECKING:

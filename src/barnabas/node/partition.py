@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+from barnabas.metadata.image import INTERNAL_TOPICS
 from barnabas.metadata.topic_config import TopicConfig
 from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
 from barnabas.model.ids import TopicId, TopicPartition
@@ -68,6 +69,7 @@ class Partition:
         "_waiting",
         "config",
         "high_watermark",
+        "internal",
         "leader_epoch",
         "log",
         "name",
@@ -87,6 +89,8 @@ class Partition:
         commits: GroupCommit,
     ) -> None:
         self.name = name
+        self.internal = name.topic in INTERNAL_TOPICS
+        """Whether only the broker writes here."""
         self.topic_id = topic_id
         self.log = log
         self._take_on(config)

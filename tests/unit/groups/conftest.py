@@ -1,12 +1,13 @@
 """A coordinator on a list of records, and a group that does as it is told."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import pytest
 
 from barnabas.groups.directory import GroupType
 from barnabas.model.coordination import CoordinatorRecord
 from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.ids import TopicPartition
 from barnabas.protocol.coordinator_codec import encode
 from barnabas.protocol.coordinator_records.group_metadata import GroupMetadataKey
 from barnabas.testing.classic_talk import ClassicTalk
@@ -34,6 +35,11 @@ class ToldGroup:
         self.asked.append((member_id, instance_id, epoch, transactional))
         if self.refusal is not None:
             raise ApiError(self.refusal)
+
+    def may_commit_late(
+        self, member_id: str, epoch: int, partitions: Collection[TopicPartition]
+    ) -> bool:
+        return False
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
         self.asked.append((member_id, epoch))

@@ -1,10 +1,13 @@
 """What is left of a group after a restart, and groups that take each other's place."""
 
+from collections.abc import Collection
+
 import pytest
 
 from barnabas.groups.directory import GroupType
 from barnabas.model.coordination import CoordinatorRecord, Outcome
 from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.ids import TopicPartition
 from barnabas.model.settings import GroupSettings
 from barnabas.protocol.coordinator_codec import decode_group_record, encode
 from barnabas.protocol.coordinator_records.consumer_group_metadata import ConsumerGroupMetadataKey
@@ -32,6 +35,11 @@ class OtherGroup:
     def check_commit(
         self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool
     ) -> None: ...
+
+    def may_commit_late(
+        self, member_id: str, epoch: int, partitions: Collection[TopicPartition]
+    ) -> bool:
+        return False
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None: ...
 

@@ -20,7 +20,7 @@ from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupReq
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
 from barnabas.testing.dialogue import Dialogue, Exchange
-from barnabas.testing.offset_requests import commit_request, fetch_group
+from barnabas.testing.offset_requests import codes, commit_request, fetch_group
 from barnabas.testing.requests import create_topic
 
 VERSIONS = (0, 1)
@@ -122,6 +122,27 @@ def test_who_waits_for_partitions_is_asked_to_report_again_soon(ready: Dialogue)
     done = beat(ready, "one", 1, topic_partitions=owning(topic_id, *(given(told) or [])))
     assert done.heartbeat_interval_ms == 1000
     assert beat(ready, "two", 2).heartbeat_interval_ms == 1000
+
+
+@pytest.mark.parametrize("version", [9, 10])
+def test_who_has_not_heard_of_a_new_epoch_may_commit_what_stayed_its_own(
+    ready: Dialogue, version: int
+) -> None:
+    topic_id = create_topic(ready, "t", 2)
+    join(ready, "one")
+    beat(ready, "one", 1, topic_partitions=owning(topic_id, 0, 1))
+    join(ready, "two")
+    (kept,) = given(beat(ready, "one", 1)) or []
+    assert beat(ready, "one", 1, topic_partitions=owning(topic_id, kept)).member_epoch == 2
+
+    def commit(partition: int) -> int:
+        topic: str | bytes = topic_id if version >= 10 else "t"
+        request = commit_request("g", {(topic, partition): 5}, member="one", epoch=1)
+        (code,) = codes(ready.ask(request, version)).values()
+        return code
+
+    assert commit(kept) == 0
+    assert commit(1 - kept) == ErrorCode.STALE_MEMBER_EPOCH
 
 
 def test_an_answer_waits_until_it_is_safe(ready: Dialogue) -> None:

@@ -8,6 +8,7 @@ from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, Delete
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.testing.dialogue import Dialogue
+from barnabas.testing.requests import produce
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 
@@ -53,6 +54,15 @@ def test_an_internal_topic_that_is_asked_for_by_name_is_made_properly(talk: Dial
     talk.ask(MetadataRequest(topics=asked, allow_auto_topic_creation=True))
     made = talk.node.image.topics["__consumer_offsets"]
     assert (len(made.partitions), made.config["cleanup.policy"]) == (50, "compact")
+
+
+@pytest.mark.parametrize("short_way", [False, True])
+def test_only_the_broker_writes_to_internal_topics(talk: Dialogue, short_way: bool) -> None:
+    talk.ask(FindCoordinatorRequest(coordinator_keys=["a"]))
+    talk.short_way = short_way
+    result = produce(talk, talk.node.image.topics["__consumer_offsets"].topic_id)
+    assert result.error_code == 17
+    assert talk.node.by_topic_name["__consumer_offsets"][0].log.end_offset == 0
 
 
 def test_internal_topics_cannot_be_deleted(talk: Dialogue) -> None:

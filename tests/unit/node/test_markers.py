@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
+from barnabas.metadata.image import GROUPS_TOPIC
 from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicPartition
 from barnabas.model.pending import Pending
-from barnabas.node.coordinators import GROUPS_TOPIC
 from barnabas.node.markers import Marker, write_marker
 from barnabas.node.partition import Partition
 from barnabas.protocol.markers import parse_marker

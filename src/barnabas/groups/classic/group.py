@@ -33,6 +33,7 @@ What waits here are answers: `joining` to JoinGroup, `syncing` to SyncGroup.
 """
 
 from collections import Counter
+from collections.abc import Collection
 from enum import StrEnum
 from typing import TypeVar
 
@@ -41,6 +42,7 @@ from barnabas.groups.classic.member import Member, Protocols
 from barnabas.groups.directory import GroupType
 from barnabas.model.coordination import CoordinatorRecord, Scheduler
 from barnabas.model.errors import ApiError, ErrorCode, WireError
+from barnabas.model.ids import TopicPartition
 from barnabas.model.pending import Pending
 from barnabas.protocol import coordinator_codec
 from barnabas.protocol.codec import decoder
@@ -313,6 +315,12 @@ class ClassicGroup:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
         if self.state is State.COMPLETING and not transactional:
             raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
+
+    def may_commit_late(
+        self, member_id: str, epoch: int, partitions: Collection[TopicPartition]
+    ) -> bool:
+        """Never: a generation that is over is over."""
+        return False
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
         """Let anybody look at the offsets of a classic group."""

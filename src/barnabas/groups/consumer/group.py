@@ -114,23 +114,28 @@ class ConsumerGroup:
         epoch: int,
         *,
         transactional: bool,
-        partitions: Collection[TopicPartition] = (),
     ) -> None:
-        """Raise the `ApiError` with which a commit is refused.
-
-        A member whose epoch has moved on without its knowing may still commit what was its own in
-        the epoch it names and still is (KIP-1251): `partitions` is what it commits.
-        """
+        """Raise the `ApiError` with which a commit is refused."""
         if epoch < 0 and not self.members:
             return
         if transactional and epoch < 0 and not member_id and instance_id is None:
             return
         standing = self.member(member_id).standing
-        if epoch == standing.epoch:
-            return
-        late = partitions and epoch < standing.epoch
-        if not (late and all(self._had(standing, epoch, partition) for partition in partitions)):
+        if epoch != standing.epoch:
             raise _stale(epoch, standing)
+
+    def may_commit_late(
+        self, member_id: str, epoch: int, partitions: Collection[TopicPartition]
+    ) -> bool:
+        """Tell whether a member may commit under an epoch that is over (KIP-1251).
+
+        It may where its epoch moved on without its knowing, and all that it commits was its own
+        in the epoch it names and still is.
+        """
+        member = self.members.get(member_id)
+        if member is None or not partitions or epoch >= member.standing.epoch:
+            return False
+        return all(self._had(member.standing, epoch, partition) for partition in partitions)
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
         """Raise the `ApiError` with which a look at the offsets is refused."""

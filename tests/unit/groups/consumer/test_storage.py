@@ -1,11 +1,13 @@
 """What is stored, what is read, and what a restart makes of it."""
 
+from collections.abc import Collection
+
 from barnabas.groups.consumer import records
 from barnabas.groups.consumer.member import Member, MemberState, Profile, Standing
 from barnabas.groups.directory import GroupType
 from barnabas.model.coordination import CoordinatorRecord
 from barnabas.model.errors import ErrorCode
-from barnabas.model.ids import TopicId
+from barnabas.model.ids import TopicId, TopicPartition
 from barnabas.model.settings import GroupSettings
 from barnabas.protocol.coordinator_codec import decode_group_record, encode
 from barnabas.protocol.coordinator_records.consumer_group_current_member_assignment import (
@@ -204,6 +206,11 @@ class OldGroup:
         self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool
     ) -> None:
         pass
+
+    def may_commit_late(
+        self, member_id: str, epoch: int, partitions: Collection[TopicPartition]
+    ) -> bool:
+        return False
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
         pass

@@ -1,0 +1,102 @@
+"""Load on coordinators: groups that form and shrink, offset commits, transactions.
+
+Names of groups and transactional ids are new in every run of a load, so that none finds what
+another left.
+"""
+
+import time
+from dataclasses import dataclass, field
+
+from bench.loads import TIMEOUT_S, Figures, Target, answer, bulk, fill, load
+from bench.places import GROUP, TRANSFORM, WIRE
+from bench.process import output_of
+
+APART_MS = 100
+"""Between members that join one after the other."""
+REBALANCE_TIMEOUT_S = 150.0
+
+
+def new_name() -> str:
+    """A name that no load used before."""
+    return f"bench-{time.monotonic_ns()}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rebalance:
+    """Consumers of librdkafka join one by one, then others all at once, of which half leave."""
+
+    members: int = 20
+    leavers: int = 10
+    properties: dict[str, str] = field(default_factory=dict)
+
+    def run(self, target: Target) -> Figures:
+        """Form a group twice; half of the second leaves."""
+        in_turn = self._form(target, "--apart-ms", str(APART_MS))
+        at_once = self._form(target, "--leavers", str(self.leavers))
+        return {
+            "in_turn_ms": in_turn["join_ms"],
+            "at_once_ms": at_once["join_ms"],
+            "leave_ms": at_once["leave_ms"],
+        }
+
+    def _form(self, target: Target, *options: str) -> Figures:
+        where = ["--bootstrap", target.address, "--topic", target.topic, "--group", new_name()]
+        shape = ["--partitions", str(target.partitions), "--members", str(self.members)]
+        properties = [f"--property={name}={value}" for name, value in self.properties.items()]
+        words = [*where, *shape, *options, *properties]
+        return answer(output_of([GROUP, *words], REBALANCE_TIMEOUT_S))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Commits:
+    """Connections that commit offsets as fast as they are answered, each for its own group."""
+
+    partitions: int
+    """How many offsets a request commits."""
+    connections: int = 16
+
+    def run(self, target: Target) -> Figures:
+        """Connect all, then commit for the time given."""
+        where = ["--port", str(target.port), "--topic", target.topic]
+        shape = ["--partitions", str(target.partitions), "--commit", str(self.partitions)]
+        times = ["--seconds", str(target.seconds), "--warmup", str(target.warmup)]
+        words = [*where, *shape, "--connections", str(self.connections), *times]
+        got = answer(output_of([WIRE, *words], TIMEOUT_S))
+        return got | {"requests_per_s": got["per_second"]}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransactionLatency:
+    """From when a message was due until a reader of committed records has it, at a fixed rate."""
+
+    size: int
+    rate: int
+    interval_ms: int
+    """A transaction is committed once it is so old."""
+
+    def run(self, target: Target) -> Figures:
+        """Send at the rate, in transactions."""
+        times = ["--seconds", str(target.seconds), "--warmup", str(target.warmup)]
+        pace = ["--rate", str(self.rate), "--interval-ms", str(self.interval_ms)]
+        identity = f"--property=transactional.id={new_name()}"
+        return load("latency", target, self.size, *pace, *times, identity)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transform:
+    """Consume, transform, produce, exactly once: a transaction each interval."""
+
+    size: int
+    interval_ms: int = 100
+
+    def run(self, target: Target) -> Figures:
+        """Fill, then work through it for the time given."""
+        filled = fill(target, self.size)
+        where = ["--bootstrap", target.address, "--topic", target.topic, "--output", target.output]
+        times = ["--seconds", str(target.seconds), "--warmup", str(target.warmup)]
+        pace = ["--group", new_name(), "--interval-ms", str(self.interval_ms)]
+        limits = ["--messages", str(filled), *times]
+        cpu_before = target.cpu_s()
+        got = answer(output_of([TRANSFORM, *where, *pace, *limits], TIMEOUT_S))
+        cpu_s = target.cpu_s() - cpu_before
+        return bulk(got["messages"], got["seconds"], self.size, cpu_s, got["total"])

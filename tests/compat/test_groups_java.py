@@ -1,0 +1,40 @@
+"""Apache Kafka's own consumer and admin client with groups: `java/Groups.java` in one JVM."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.compat
+
+GROUPS = Path(__file__).parent / "java" / "Groups.java"
+BOTH = (
+    *("resume", "auto-commit", "reset-latest", "reset-none", "reset-by-duration", "note", "pause"),
+    *("by-hand", "pattern", "static", "describe", "offsets", "delete"),
+)
+SCENARIOS = [f"{protocol}-{name}" for protocol in ("classic", "consumer") for name in BOTH]
+SCENARIOS += ["consumer-server-pattern", "consumer-upgrade", "classic-remove-members"]
+
+
+@pytest.fixture(scope="module")
+def outcomes(group_bootstrap: str, jars: str) -> dict[str, str]:
+    """Return, of each dialogue, "pass" or what went wrong."""
+    done = subprocess.run(
+        ["java", "-XX:TieredStopAtLevel=1", "-cp", jars, str(GROUPS), group_bootstrap],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [line.split(" ", 2) for line in done.stdout.splitlines()]
+    return {row[1]: "pass" if row[0] == "pass" else row[-1] for row in rows if len(row) > 1}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_dialogue(outcomes: dict[str, str], scenario: str) -> None:
+    assert outcomes.get(scenario) == "pass"
+
+
+def test_no_dialogue_is_left_out(outcomes: dict[str, str]) -> None:
+    assert sorted(outcomes) == sorted(SCENARIOS)

@@ -1,0 +1,86 @@
+"""Groups of real members, held to their own logs: a small story for each Python client.
+
+The stories run side by side, as most of their time is waiting; `tests/chaos/test_members.py` has
+the long ones.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from barnabas.testing.load import create_topic
+from barnabas.testing.membership import Findings
+from barnabas.testing.membership_crowd import Crowd, Plan
+from barnabas.testing.membership_scenarios import small
+
+pytest.importorskip("kafka")
+pytest.importorskip("aiokafka")
+
+pytestmark = pytest.mark.compat
+
+CASES = {
+    "confluent-classic": ("confluent", "classic", "cooperative-sticky"),
+    "confluent-consumer": ("confluent", "consumer", "uniform"),
+    "kafka-python-classic": ("kafka_python", "classic", "range"),
+    "aiokafka-classic": ("aiokafka", "classic", "roundrobin"),
+}
+PARTITIONS = 6
+SESSION_MS = 3000
+RECORDS = 200
+
+
+@pytest.fixture(scope="module")
+def outcomes(
+    group_bootstrap: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Future[Findings]]]:
+    """Tell all stories at once."""
+    with ThreadPoolExecutor(len(CASES)) as pool:
+        futures = {}
+        for name, (client, protocol, assignor) in CASES.items():
+            folder = tmp_path_factory.mktemp(f"{name}-{uuid4().hex[:8]}", numbered=False)
+            plan = Plan(
+                bootstrap=group_bootstrap,
+                topic=folder.name,
+                partitions=PARTITIONS,
+                group=folder.name,
+                client=client,
+                protocol=protocol,
+                assignor=assignor,
+                session_ms=SESSION_MS,
+            )
+            futures[name] = pool.submit(small, folder, plan)
+        yield futures
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_members_share_a_topic(outcomes: dict[str, Future[Findings]], case: str) -> None:
+    findings = outcomes[case].result()
+    assert findings.violations == []
+    assert findings.distinct > 300
+    assert findings.tenures > 2 * PARTITIONS
+
+
+def test_owners_who_do_not_know_of_each_other_are_found_out(
+    group_bootstrap: str, tmp_path: Path
+) -> None:
+    """Two groups that pass for one: each member believes that it owns everything."""
+    name = f"strangers-{uuid4().hex[:8]}"
+    plan = Plan(
+        bootstrap=group_bootstrap,
+        topic=name,
+        partitions=2,
+        group=name,
+        client="confluent",
+    )
+    create_topic(group_bootstrap, name, 2)
+    with Crowd(tmp_path, plan) as crowd:
+        crowd.host("m0")
+        crowd.wait_processed(RECORDS)
+        crowd.host("m1", group=f"{name}-other")
+        crowd.wait_seen_by_all(RECORDS)
+        violations = " ".join(crowd.finish().violations)
+    assert "overlapping" in violations
+    assert "repeated" in violations
