@@ -147,7 +147,7 @@ def test_a_loop_survives_kills_of_workers_and_broker(
     cluster: Cluster, record_property: Callable[[str, object], None]
 ) -> None:
     with ExitStack() as stack:
-        scene = Scene(cluster, stack, "classic", seed=4)  # both workers die inside a transaction
+        scene = Scene(cluster, stack, "classic", seed=4)  # one that kills inside transactions
         scene.kill_client().start()
         scene.work_on(400)
         scene.kill_broker()
