@@ -66,6 +66,8 @@ class Actor:
         self.host = host
         self.name = name
         self.rng = world.rng
+        self.may_be_late = True
+        """Whether requests of its may arrive after it has made another connection."""
         self.closing = False
         """Whether it should come to an end."""
         self.done = False
@@ -168,7 +170,9 @@ class Actor:
             if self._link is link:
                 self._lost()
 
-        link = Link(self.world, self.host, self.name, on_answer, on_lost)
+        link = Link(
+            self.world, self.host, self.name, on_answer, on_lost, may_be_late=self.may_be_late
+        )
         self._link = link
         return True
 

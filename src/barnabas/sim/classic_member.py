@@ -127,12 +127,12 @@ class ClassicMember(Member):
         """Report and commit until the group has to share out again."""
         while not self.closing:
             yield Sleep(self.rng.randint(100, 1_500))
+            if self.owned and self.rng.random() < 0.3:
+                yield from self._commit()
             code = yield from self._heartbeat()
             if code is not None and code is not ErrorCode.NONE and code not in PASSING:
                 self._accepted(code)
                 return
-            if self.owned and self.rng.random() < 0.5:
-                yield from self._commit()
 
     def _heartbeat(self) -> Asking:
         request = HeartbeatRequest(

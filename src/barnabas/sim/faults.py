@@ -30,6 +30,8 @@ class Faults:
     """Between producers that are started again although they still run."""
     power_cut_gap_ms: int = 0
     """Between power cuts of the broker."""
+    cut_at_sync: float = 0.0
+    """How many syncs end in a power cut."""
     kill_gap_ms: int = 0
     """Between ends of the broker's process, which keep what was written."""
     full_disk_gap_ms: int = 0
@@ -48,6 +50,7 @@ class Faults:
             client_crash_gap_ms=rng.choice((0, 0, 2_500)),
             zombie_gap_ms=rng.choice((0, 0, 3_000)),
             power_cut_gap_ms=rng.choice((0, 0, 2_500, 6_000)),
+            cut_at_sync=rng.choice((0.0, 0.0, 0.005, 0.02)),
             kill_gap_ms=rng.choice((0, 0, 4_000)),
             full_disk_gap_ms=rng.choice((0, 0, 0, 6_000)),
         )

@@ -52,6 +52,8 @@ class Host:
         self.life = 0
         self.node: Node | None = None
         self.links: dict[Link, None] = {}
+        self.on_bad_sync: Callable[[], None] = lambda: None
+        """Called where the power is to go in the middle of a sync."""
         self._shapes: Shapes
         self._armed_ms: int | None = None
 
@@ -177,6 +179,8 @@ class Host:
         if rng.random() < self.faults.stall_chance:
             duration_ms = rng.randint(1_000, STALL_MS_MAX)
         synced_after_ms = rng.randint(0, duration_ms)
+        if self.faults.cut_at_sync and rng.random() < self.faults.cut_at_sync:
+            self.world.after(rng.randint(0, duration_ms), self.on_bad_sync)
 
         def sync() -> None:
             if life == self.life:

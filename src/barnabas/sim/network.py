@@ -37,6 +37,8 @@ class Link:
         name: str,
         on_answer: Callable[[bytes], None],
         on_lost: Callable[[], None],
+        *,
+        may_be_late: bool = True,
     ) -> None:
         self.name = name
         self.slots: list[Slot] = []
@@ -46,6 +48,7 @@ class Link:
         self._host = host
         self._on_answer = on_answer
         self._on_lost = on_lost
+        self._may_be_late = may_be_late
         self._open = True
         self._up: deque[bytes] = deque()
         self._up_ms = self._down_ms = 0
@@ -80,7 +83,7 @@ class Link:
         world, rng = self._world, self._world.rng
         left, self._up = list(self._up), deque()
         arriving = left[: rng.randint(0, len(left))]
-        late_ms = rng.randint(0, self._host.faults.late_ms_max)
+        late_ms = rng.randint(0, self._host.faults.late_ms_max) if self._may_be_late else 0
         world.after(late_ms, lambda: self._arrive_late(arriving, self._host.life))
         world.after(self._delay_ms(), self._on_lost)
 

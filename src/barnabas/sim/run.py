@@ -29,6 +29,7 @@ PAUSE_MS_MAX = 9_000
 AWAY_MS_MAX = 8_000
 DOWN_MS_MAX = 1_500
 FULL_MS_MAX = 2_500
+SMALL_SEGMENT_BYTES = "2000"
 
 
 @dataclass
@@ -73,10 +74,11 @@ class Run:
         host.start()
         node = host.node
         assert node is not None
+        config = self.world.rng.choice(({}, {"segment.bytes": SMALL_SEGMENT_BYTES}))
         for name, partitions in TOPICS.items():
             host.act(
                 host.life,
-                lambda n=name, p=partitions: node.create_topic(n, p, {}, 0),  # type: ignore[misc]
+                lambda n=name, p=partitions: node.create_topic(n, p, config, 0),  # type: ignore[misc]
             )
         self.world.run_until(
             lambda: all(node.by_topic_name.get(name) for name in TOPICS), 10_000, "topics are made"
@@ -98,6 +100,7 @@ class Run:
         )
         self._every(faults.zombie_gap_ms, scenario.raise_zombie)
         self._every(faults.power_cut_gap_ms, lambda: self._stop_broker(power_cut=True))
+        self.host.on_bad_sync = lambda: self._stop_broker(power_cut=True)
         self._every(faults.kill_gap_ms, lambda: self._stop_broker(power_cut=False))
         self._every(faults.full_disk_gap_ms, self._fill_disk)
         end_ms = self.world.now_ms + duration_ms
@@ -121,7 +124,7 @@ class Run:
 
     def _stop_broker(self, *, power_cut: bool) -> None:
         host = self.host
-        if host.node is not None:
+        if host.node is not None and self._faulty:
             host.kill(power_cut=power_cut)
             self.world.after(self.world.rng.randint(1, DOWN_MS_MAX), host.start)
 

@@ -30,7 +30,7 @@ from barnabas.sim.world import InvariantError, World
 
 TIMEOUT_MS = 4_000
 GIVES_UP = 0.3
-"""How often a write is given up that was not answered."""
+"""How often what was not answered is given up: a write, or the whole instance at an end."""
 LAST_OF_OLD = {"EndTxnRequest": 3, "ProduceRequest": 11, "TxnOffsetCommitRequest": 3}
 OF_NEW = {"EndTxnRequest": 5, "ProduceRequest": 12, "TxnOffsetCommitRequest": 5}
 
@@ -66,6 +66,9 @@ class TransactionalProducer(Coordinated):
         self.transactional_id = transactional_id
         self.new = new
         self.group = group
+        # Before version 2 a late request to end a transaction ends whichever is open by then, in
+        # Kafka as here: that is what the raised epochs are for (KIP-890).
+        self.may_be_late = new
         self.ended = 0
         """How many transactions came to the end that was asked for."""
         self.gap_ms = self.rng.choice((100, 400, 1_000))
@@ -83,6 +86,7 @@ class TransactionalProducer(Coordinated):
             yield from self.find(self.group, GROUP)
         while not self.closing:
             self._instances += 1
+            self._uncertain = False
             try:
                 yield from self.initialize()
                 while not self.closing:
@@ -165,7 +169,7 @@ class TransactionalProducer(Coordinated):
             now_ms=START_MS + self.world.now_ms,
         )
         request = produce_to(partition, batch, self.transactional_id)
-        answer = yield from self.insist(request, may_give_up=True)
+        answer = yield from self.insist(request, gives_up_with=AbortableError)
         (result,) = answer.responses[0].partition_responses
         code = ErrorCode(result.error_code)
         if code not in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
@@ -226,7 +230,7 @@ class TransactionalProducer(Coordinated):
             producer_epoch=self.producer.producer_epoch,
             committed=wants is End.COMMIT,
         )
-        answer = yield from self.insist(request)
+        answer = yield from self.insist(request, gives_up_with=FencedError)
         code = ErrorCode(answer.error_code)
         if code is ErrorCode.INVALID_TXN_STATE and wants is End.ABORT:
             raise FencedError  # nothing was begun, as far as the coordinator knows
@@ -254,7 +258,11 @@ class TransactionalProducer(Coordinated):
         self.check(result.partition_error_code)
 
     def insist(
-        self, request: Message, version: int | None = None, *, may_give_up: bool = False
+        self,
+        request: Message,
+        version: int | None = None,
+        *,
+        gives_up_with: type[Exception] | None = None,
     ) -> Asking:
         """Ask until there is an answer that is not about to pass, or patience is over.
 
@@ -267,10 +275,10 @@ class TransactionalProducer(Coordinated):
             answer = yield from self.ask(request, version)
             if answer is not None and code_of(answer) not in PASSING:
                 return answer
-            if may_give_up and self.rng.random() < GIVES_UP:
-                self.world.note(self.name, "gives up a write")
+            if gives_up_with is not None and self.rng.random() < GIVES_UP:
+                self.world.note(self.name, f"gives up {type(request).__name__}")
                 self._uncertain = True
-                raise AbortableError
+                raise gives_up_with
             yield from self.pause_before_retry()
 
     def check(self, code: int) -> None:
