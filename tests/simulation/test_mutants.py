@@ -157,7 +157,9 @@ def aborted_offsets_count(patch: pytest.MonkeyPatch) -> None:
     """Offsets of a transaction count however it ends."""
     original = OffsetStore.end
     patch.setattr(
-        OffsetStore, "end", lambda self, producer, committed: original(self, producer, committed=True)
+        OffsetStore,
+        "end",
+        lambda self, producer, committed: original(self, producer, committed=True),
     )
 
 

@@ -4,6 +4,7 @@ The auditor reads every partition at both isolation levels and every group's off
 same requests as everybody else.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -95,6 +96,25 @@ def check_offsets(ledger: Ledger) -> None:
             for later in reads:
                 if earlier.answered_ms < later.sent_ms:
                     _check_pair(earlier, later)
+
+
+def check_flow(ledger: Ledger, readers: Iterable[AuditReader], group: str) -> None:
+    """Of every record that a flow has read there is one that was made of it, and of no other."""
+    committed = [reader for reader in readers if reader.committed]
+    made = Counter(
+        ledger.records[shown.value].source for reader in committed for shown in reader.shown
+    )
+    last = {read.partition: read.write for read in ledger.reads if read.group == group}
+    for reader in committed:
+        write = last.get(reader.partition)
+        upto = 0 if write is None else write.offset
+        for shown in reader.shown if reader.partition in last else ():
+            wanted = int(shown.offset < upto)
+            if made[shown.value] != wanted:
+                raise InvariantError(
+                    f"{group} has read {reader.partition} up to {upto}, and of {shown} "
+                    f"{made[shown.value]} were made"
+                )
 
 
 def resolve(ledger: Ledger, readers: Iterable[AuditReader], now_ms: int) -> None:

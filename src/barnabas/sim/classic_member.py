@@ -33,6 +33,8 @@ class ClassicMember(Member):
     kind: ClassVar[str] = "classic"
     partitions: list[TopicPartition]
     generation = -1
+    commits = True
+    """Whether it commits offsets by itself."""
 
     @property
     def settled(self) -> bool:
@@ -127,7 +129,7 @@ class ClassicMember(Member):
         """Report and commit until the group has to share out again."""
         while not self.closing:
             yield Sleep(self.rng.randint(100, 1_500))
-            if self.owned and self.rng.random() < 0.3:
+            if self.commits and self.owned and self.rng.random() < 0.3:
                 yield from self._commit()
             code = yield from self._heartbeat()
             if code is not None and code is not ErrorCode.NONE and code not in PASSING:

@@ -107,9 +107,7 @@ class ConsumerMember(Member):
         if not numbers:
             return []
         (topic_id,) = [key for key, name in self.topic_ids.items() if name == self.topic]
-        return [
-            ConsumerGroupHeartbeatRequestTopicPartitions(topic_id=topic_id, partitions=numbers)
-        ]
+        return [ConsumerGroupHeartbeatRequestTopicPartitions(topic_id=topic_id, partitions=numbers)]
 
     def _obey(
         self, answer: ConsumerGroupHeartbeatResponse, owned: set[TopicPartition], sent_ms: int

@@ -29,8 +29,6 @@ from barnabas.storage.flush import carry_out
 START_MS = 1_700_000_000_000
 CHECKPOINT_INTERVAL_MS = 10_000
 STALL_MS_MAX = 8_000
-RESERVE_BYTES = 64 * 1024
-"""What app.py keeps back, so that a broker can start on a full disk."""
 
 SESSION_MS = 6_000
 SETTINGS = Settings(
@@ -52,13 +50,15 @@ class Host:
         self.life = 0
         self.node: Node | None = None
         self.links: dict[Link, None] = {}
+        self.invariants: list[Callable[[Node], None]] = []
+        """What must hold after each event of the broker's."""
         self.on_bad_sync: Callable[[], None] = lambda: None
         """Called where the power is to go in the middle of a sync."""
         self._shapes: Shapes
         self._armed_ms: int | None = None
 
     def start(self) -> None:
-        """Start a broker on what the disk holds; where the disk is full, try again."""
+        """Start a broker on what the disk holds; a little room is kept for that (see app.py)."""
         self.life += 1
         node = Node(SETTINGS, self.disk, Random(self.world.rng.getrandbits(64)))
         node.timers.now_ms, node.timers.wall_ms = self.world.now_ms, self._wall_ms
@@ -83,7 +83,7 @@ class Host:
             link.reset()
         self.links.clear()
 
-    def act(self, life: int, callback: Callable[[], None]) -> None:
+    def act(self, life: int, callback: Callable[[], object]) -> None:
         """Have something happen to the broker, unless it is another one by now."""
         node = self.node
         if node is None or life != self.life:
@@ -147,6 +147,8 @@ class Host:
             node.outbox.clear()
             for effect in effects:
                 self._carry_out(effect)
+        for invariant in self.invariants:
+            invariant(node)
         next_ms = node.timers.next_ms
         if next_ms is not None and (self._armed_ms is None or next_ms < self._armed_ms):
             self._arm(next_ms)

@@ -7,6 +7,7 @@ whatever is found later can be traced to who wrote it, and in which transaction.
 from dataclasses import dataclass, field
 from enum import Enum
 
+from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.ids import TopicPartition
 
 NEVER_MS = 1 << 60
@@ -49,6 +50,8 @@ class Sent:
     acknowledged: bool = False
     offset: int = -1
     """Where it is, if the producer was told."""
+    source: str | None = None
+    """The record it was made of, if any."""
 
 
 @dataclass(eq=False)
@@ -89,6 +92,8 @@ class Ledger:
         self.txns: list[Txn] = []
         self.writes: dict[str, OffsetWrite] = {}
         self.reads: list[OffsetRead] = []
+        self.highest: dict[str, ProducerIdAndEpoch] = {}
+        """The newest producer of each transactional id that anybody has heard of."""
 
     def send(
         self, writer: str, number: int, partition: TopicPartition, txn: Txn | None = None

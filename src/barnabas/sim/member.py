@@ -2,7 +2,7 @@
 
 from barnabas.model.errors import ErrorCode
 from barnabas.model.ids import TopicPartition
-from barnabas.sim.actor import Asking
+from barnabas.sim.actor import Answer, Asking
 from barnabas.sim.coordinated import PASSING, Coordinated
 from barnabas.sim.growth import Growth
 from barnabas.sim.host import Host
@@ -66,7 +66,8 @@ class GroupClient(Coordinated):
             for part in topic.partitions:
                 partition = TopicPartition(topic.name, part.partition_index)
                 if part.error_code == 0:
-                    self._found(partition, part.metadata or "", part.committed_offset, sent_ms)
+                    times = (sent_ms, self.world.now_ms)
+                    note_read(self.ledger, self.group, partition, part, times)
                 elif ErrorCode(part.error_code) in PASSING:
                     whole = False
                 else:
@@ -81,23 +82,11 @@ class GroupClient(Coordinated):
         elif code not in PASSING:
             write.refused = True
 
-    def _found(self, partition: TopicPartition, note: str, offset: int, sent_ms: int) -> None:
-        write = self.ledger.writes.get(note) if note else None
-        if offset >= 0 and (
-            write is None or (write.group, write.partition) != (self.group, partition)
-        ):
-            raise InvariantError(f"{self.group} has {offset} {note!r} for {partition}: whose?")
-        if write is not None and write.offset != offset:
-            raise InvariantError(f"{note} says {write.offset}, and {offset} was found")
-        self.ledger.reads.append(
-            OffsetRead(self.group, partition, write, sent_ms, self.world.now_ms)
-        )
-
 
 class Member(GroupClient):
     """A member of a group, which shares partitions with others."""
 
-    def __init__(  # noqa: PLR0913 - a member is this many facts
+    def __init__(
         self,
         world: World,
         host: Host,
@@ -120,3 +109,16 @@ class Member(GroupClient):
     def settled(self) -> bool:
         """Whether it knows what it owns, and nothing is about to change."""
         raise NotImplementedError
+
+
+def note_read(
+    ledger: Ledger, group: str, partition: TopicPartition, found: Answer, times: tuple[int, int]
+) -> None:
+    """Take note of an offset that was looked up between two times; it must be somebody's."""
+    note, offset = found.metadata or "", found.committed_offset
+    write = ledger.writes.get(note) if note else None
+    if offset >= 0 and (write is None or (write.group, write.partition) != (group, partition)):
+        raise InvariantError(f"{group} has {offset} {note!r} for {partition}: whose?")
+    if write is not None and write.offset != offset:
+        raise InvariantError(f"{note} says {write.offset}, and {offset} was found")
+    ledger.reads.append(OffsetRead(group, partition, write, *times))

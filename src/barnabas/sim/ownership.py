@@ -37,8 +37,9 @@ class Ownership:
 
     def believe(self, group: str, member: str, partitions: set[TopicPartition], at_ms: int) -> None:
         """Hear what a member of a `consumer` group takes for its own, confirmed at a time."""
-        self._beliefs[group, member] = (partitions, at_ms + SESSION_MS)
-        for partition in sorted(partitions):
+        until_ms = at_ms + SESSION_MS
+        self._beliefs[group, member] = (partitions, until_ms)
+        for partition in sorted(partitions) if self._world.now_ms < until_ms else ():
             other = self.owner(group, partition, but=member)
             if other is not None:
                 raise InvariantError(f"{other} and {member} both own {partition} of {group}")

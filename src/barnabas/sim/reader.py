@@ -50,7 +50,7 @@ class Reader(Coordinated):
 
     kind: ClassVar[str] = "reader"
 
-    def __init__(  # noqa: PLR0913 - a reader is this many facts
+    def __init__(
         self,
         world: World,
         host: Host,

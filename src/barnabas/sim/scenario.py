@@ -16,13 +16,14 @@ from barnabas.sim.ownership import Ownership
 from barnabas.sim.producer import IdempotentProducer
 from barnabas.sim.reader import Reader
 from barnabas.sim.transactional import TransactionalProducer
+from barnabas.sim.transformer import Transformer
 from barnabas.sim.world import World
 
 A = TypeVar("A", bound=Actor)
 
-DATA, SHARED = "data", "shared"
-TOPICS = {DATA: 2, SHARED: 4}
-CLASSIC, CONSUMER, PLAIN, SHORT = "classic", "consumer", "plain", "short"
+DATA, SHARED, INPUT = "data", "shared", "input"
+TOPICS = {DATA: 2, SHARED: 4, INPUT: 2}
+CLASSIC, CONSUMER, PLAIN, SHORT, FLOW = "classic", "consumer", "plain", "short", "flow"
 
 
 class Scenario:
@@ -39,6 +40,7 @@ class Scenario:
         self.zombies: list[TransactionalProducer] = []
         self.data = [TopicPartition(DATA, n) for n in range(TOPICS[DATA])]
         self.shared = [TopicPartition(SHARED, n) for n in range(TOPICS[SHARED])]
+        self.input = [TopicPartition(INPUT, n) for n in range(TOPICS[INPUT])]
         self.topic_ids: dict[bytes, str] = {}
 
     def populate(self) -> None:
@@ -57,11 +59,18 @@ class Scenario:
             self._add_classic(rng.choice((2, 3)))
         if rng.random() < 0.5:
             self._add_consumers(rng.choice((2, 3)))
+        if rng.random() < 0.4:
+            self._add_flow(rng.choice((2, 3)))
         for number in range(rng.choice((0, 1, 2))):
             self._add_committer(f"o{number}")
         if rng.random() < 0.3:
             admin = self._add(Admin(self.world, self.host, "admin", SHORT, self.ledger))
             admin.partitions = self.shared
+
+    @property
+    def stored(self) -> list[TopicPartition]:
+        """Every partition that clients write records to."""
+        return self.data + self.input
 
     def of(self, kind: type[A]) -> list[A]:
         """Return the clients of a kind."""
@@ -91,6 +100,7 @@ class Scenario:
             (CLASSIC, self.shared),
             (CONSUMER, self.shared),
             (PLAIN, self.shared + self.data),
+            (FLOW, self.input),
         ):
             look_up = AuditLookUp(self.world, self.host, f"audit-{group}", group, self.ledger)
             look_up.partitions = partitions
@@ -137,20 +147,42 @@ class Scenario:
 
     def _add_classic(self, count: int) -> None:
         for number in range(count):
-            name = f"c{number}"
-            instance = f"static-{name}" if self.rng.random() < 0.3 else None
-            member = ClassicMember(
+            self._add_member(f"c{number}", CLASSIC, self.shared)
+
+    def _add_member(self, name: str, group: str, partitions: list[TopicPartition]) -> ClassicMember:
+        instance = f"static-{name}" if self.rng.random() < 0.3 else None
+        member = ClassicMember(
+            self.world,
+            self.host,
+            name,
+            group,
+            self.ledger,
+            self.ownership,
+            self.growth,
+            instance=instance,
+        )
+        member.partitions = partitions
+        return self._add(member)
+
+    def _add_flow(self, count: int) -> None:
+        """Add who writes the input, and who makes output of it."""
+        for partition in self.input:
+            name = f"i{partition.partition}"
+            self._add(IdempotentProducer(self.world, self.host, name, self.ledger, partition))
+        for number in range(count):
+            transformer = Transformer(
                 self.world,
                 self.host,
-                name,
-                CLASSIC,
+                f"f{number}",
                 self.ledger,
-                self.ownership,
-                self.growth,
-                instance=instance,
+                self.data,
+                transactional_id=f"f{number}",
+                new=self.rng.random() < 0.7,
+                group=FLOW,
             )
-            member.partitions = self.shared
-            self._add(member)
+            transformer.member = self._add_member(f"fm{number}", FLOW, self.input)
+            transformer.member.commits = False
+            self._add(transformer)
 
     def _add_consumers(self, count: int) -> None:
         for number in range(count):

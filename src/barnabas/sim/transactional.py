@@ -5,6 +5,7 @@ aborts. What cannot be repeated it aborts; where it is fenced it begins a new li
 application is restarted that cannot go on.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from barnabas.model.coordination import ProducerIdAndEpoch
@@ -48,7 +49,7 @@ class TransactionalProducer(Coordinated):
 
     kind: ClassVar[str] = "transactional"
 
-    def __init__(  # noqa: PLR0913 - a producer is this many facts
+    def __init__(
         self,
         world: World,
         host: Host,
@@ -90,7 +91,7 @@ class TransactionalProducer(Coordinated):
             try:
                 yield from self.initialize()
                 while not self.closing:
-                    yield from self._transact()
+                    yield from self.transact()
                     yield Sleep(self.rng.randint(0, self.gap_ms))
             except FencedError:
                 self.world.note(self.name, "is fenced")
@@ -116,15 +117,27 @@ class TransactionalProducer(Coordinated):
         if producer != self.producer:
             self._sequences.clear()
         self.producer = producer
+        highest = self.ledger.highest
+        known = highest.get(self.transactional_id, producer)
+        highest[self.transactional_id] = max(known, producer)
 
-    def _transact(self) -> Asking:
+    def begin(self) -> Txn:
+        """Begin a transaction, of which the broker hears with the first write."""
         self._txns += 1
-        txn = self.ledger.begin(self.instance, self._txns)
+        return self.ledger.begin(self.instance, self._txns)
+
+    def transact(self) -> Asking:
+        """Have one transaction."""
+        txn = self.begin()
         wants = self.rng.choice((End.COMMIT, End.COMMIT, End.ABORT))
         try:
             yield from self.fill(txn)
         except AbortableError:
             wants = End.ABORT
+        yield from self.finish(txn, wants)
+
+    def finish(self, txn: Txn, wants: End) -> Asking:
+        """End a transaction, and see to it that nothing of it comes late."""
         yield from self.end(txn, wants)
         if self._uncertain and not self.new:
             yield from self._raise_epoch()
@@ -152,8 +165,14 @@ class TransactionalProducer(Coordinated):
         if self.group is not None:
             yield from self.commit_offsets(txn)
 
-    def write(self, txn: Txn, partition: TopicPartition, count: int) -> Asking:
-        """Write records to a partition."""
+    def write(
+        self,
+        txn: Txn,
+        partition: TopicPartition,
+        count: int,
+        sources: Sequence[str | None] = (),
+    ) -> Asking:
+        """Write records to a partition, each made of another where there are sources."""
         if not self.new:
             yield from self._add(partition)
         sequence = self._sequences.get(partition, 0)
@@ -161,6 +180,8 @@ class TransactionalProducer(Coordinated):
             self.ledger.send(self.instance, self._numbers + n, partition, txn) for n in range(count)
         ]
         self._numbers += count
+        for record, source in zip(records, sources, strict=False):
+            record.source = source
         batch = batch_of(
             [record.value for record in records],
             self.producer,
@@ -271,9 +292,13 @@ class TransactionalProducer(Coordinated):
         if version is None:
             versions = OF_NEW if self.new else LAST_OF_OLD
             version = versions.get(type(request).__name__)
+        highest = self.ledger.highest.get(self.transactional_id, self.producer)
         while True:
             answer = yield from self.ask(request, version)
             if answer is not None and code_of(answer) not in PASSING:
+                accepted = code_of(answer) is ErrorCode.NONE
+                if accepted and highest > self.producer and not is_init(request):
+                    raise InvariantError(f"{self.name} was fenced by {highest} and is accepted")
                 return answer
             if gives_up_with is not None and self.rng.random() < GIVES_UP:
                 self.world.note(self.name, f"gives up {type(request).__name__}")
@@ -310,6 +335,11 @@ FENCED = {
     ErrorCode.INVALID_PRODUCER_ID_MAPPING,
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
 }
+
+
+def is_init(request: Message) -> bool:
+    """Tell whether a request takes the transactional id over."""
+    return isinstance(request, InitProducerIdRequest)
 
 
 def code_of(answer: object) -> ErrorCode:

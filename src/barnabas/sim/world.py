@@ -28,7 +28,6 @@ class World:
         self.now_ms = 0
         self.events = 0
         self.trace: list[str] = []
-        self.invariants: list[Callable[[], None]] = []
         self._keep_trace = keep_trace
         self._digest = blake2b(digest_size=16)
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
@@ -74,5 +73,3 @@ class World:
         if self.events > EVENTS_MAX:
             raise InvariantError(f"more than {EVENTS_MAX} events: somebody turns in circles")
         action()
-        for invariant in self.invariants:
-            invariant()
