@@ -1,0 +1,90 @@
+"""When all is well again: everybody gets on, groups are settled, nothing hangs."""
+
+from barnabas.model.ids import TopicPartition
+from barnabas.node.node import Node
+from barnabas.sim.committers import Committer
+from barnabas.sim.consumer_member import ConsumerMember
+from barnabas.sim.host import Host
+from barnabas.sim.member import Member
+from barnabas.sim.producer import IdempotentProducer
+from barnabas.sim.scenario import FLOW, Scenario
+from barnabas.sim.transactional import TransactionalProducer
+from barnabas.sim.transformer import Transformer
+from barnabas.transactions.machine import Wanted
+
+
+class Calm:
+    """Compares with how far everybody was when the faults stopped."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self._before = self._progress()
+
+    def __call__(self) -> bool:
+        """Tell whether everybody got on since, and every group is settled."""
+        node = self._scenario.host.node
+        if node is None:
+            return False
+        progress = self._progress()
+        gets_on = all(progress[name] > before for name, before in self._before.items())
+        return gets_on and self._groups_are_settled(node)
+
+    def _progress(self) -> dict[str, int]:
+        """Return how much each has done; those who share a flow count as one."""
+        scenario = self._scenario
+        done = {p.name: p.answered for p in scenario.of(IdempotentProducer)}
+        done |= {c.name: c.committed for c in scenario.of(Committer)}
+        flow = scenario.of(Transformer)
+        if flow:
+            done[FLOW] = sum(transformer.ended for transformer in flow)
+        for producer in scenario.of(TransactionalProducer):
+            if producer not in flow and producer not in scenario.zombies:
+                done[producer.name] = producer.ended
+        return done
+
+    def _groups_are_settled(self, node: Node) -> bool:
+        members = self._scenario.of(Member)
+        if not all(member.settled for member in members):
+            return False
+        names = {member.group for member in members}
+        states = {
+            name: group.state
+            for shard in node.coordinators.groups.all_shards()
+            for name, group in shard.machine.groups.items()
+        }
+        return all(states.get(name) == "Stable" for name in names) and self._all_is_owned()
+
+    def _all_is_owned(self) -> bool:
+        """Tell whether no partition was left over; classic leaders may not know of the newest."""
+        scenario = self._scenario
+        consumers = scenario.of(ConsumerMember)
+        flow = [member for member in scenario.of(Member) if member.group == FLOW]
+        return _owned(consumers) in ([], sorted(scenario.shared)) and _owned(flow) in (
+            [],
+            sorted(scenario.input),
+        )
+
+
+def _owned(members: list[Member] | list[ConsumerMember]) -> list[TopicPartition]:
+    return sorted(partition for member in members for partition in member.owned)
+
+
+def is_quiet(host: Host) -> bool:
+    """Tell whether nothing is open any more: no request, no transaction, no sync."""
+    node = host.node
+    assert node is not None
+    logs_are_quiet = all(
+        partition.last_stable_offset == partition.high_watermark == partition.log.end_offset
+        for partition in node.partitions.values()
+    )
+    coordinated = [
+        transaction
+        for shard in node.coordinators.transactions.all_shards()
+        for transaction in _all_in(shard.machine.find(Wanted()).response)
+    ]
+    return logs_are_quiet and not host.links and not any(t.partitions for t in coordinated)
+
+
+def _all_in(found: object) -> list:  # type: ignore[type-arg]
+    assert isinstance(found, list)
+    return found

@@ -1,0 +1,82 @@
+"""Clients of groups that are no members: they commit offsets by hand, and delete groups."""
+
+from typing import ClassVar
+
+from barnabas.model.errors import ErrorCode
+from barnabas.model.ids import TopicPartition
+from barnabas.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
+from barnabas.sim.actor import Asking, Sleep, Talk
+from barnabas.sim.coordinated import PASSING
+from barnabas.sim.member import GroupClient
+from barnabas.sim.requests import GROUP
+from barnabas.sim.world import InvariantError
+
+PARTITIONS_MAX = 6
+
+
+class Committer(GroupClient):
+    """Commits offsets and looks them up; several share a group and its partitions."""
+
+    kind: ClassVar[str] = "committer"
+    partitions: list[TopicPartition]
+
+    def life(self) -> Talk:
+        """Commit and look up, in turns."""
+        yield from self.find(self.group, GROUP)
+        while not self.closing:
+            if self.rng.random() < 0.6:
+                partition = self.rng.choice(self.partitions)
+                yield from self.commit(partition, self.rng.randint(0, 1_000))
+            else:
+                yield from self.look_up(self.partitions)
+            yield Sleep(self.rng.randint(0, 600))
+
+
+class Admin(GroupClient):
+    """Grows a topic, and deletes a group of its own after it committed something there."""
+
+    kind: ClassVar[str] = "admin"
+    partitions: list[TopicPartition]
+    """Those of the topic that it grows; it adds to them."""
+
+    def life(self) -> Talk:
+        """Do one after the other."""
+        yield from self.find(self.group, GROUP)
+        while not self.closing:
+            yield Sleep(self.rng.randint(500, 4_000))
+            if self.rng.random() < 0.4 and len(self.partitions) < PARTITIONS_MAX:
+                yield from self._grow()
+            else:
+                yield from self._commit_and_delete()
+
+    def _grow(self) -> Asking:
+        topic, count = self.partitions[0].topic, len(self.partitions) + 1
+        wanted = CreatePartitionsTopic(name=topic, count=count)
+        request = CreatePartitionsRequest(topics=[wanted], timeout_ms=5_000)
+        while True:
+            answer = yield from self.ask(request)
+            code = None if answer is None else ErrorCode(answer.results[0].error_code)
+            if code in (ErrorCode.NONE, ErrorCode.INVALID_PARTITIONS):
+                break  # the latter where an earlier request did it
+            if code is not None and code not in PASSING:
+                raise InvariantError(f"{self.name} may not grow {topic}: {code.name}")
+            yield from self.pause_before_retry()
+        self.partitions.append(TopicPartition(topic, count - 1))
+        self.world.note(self.name, f"has {count} partitions of {topic}")
+
+    def _commit_and_delete(self) -> Asking:
+        code = yield from self.commit(self.partitions[0], self.rng.randint(0, 1_000))
+        if code is not ErrorCode.NONE:
+            return
+        while True:
+            answer = yield from self.ask(DeleteGroupsRequest(groups_names=[self.group]))
+            code = None if answer is None else ErrorCode(answer.results[0].error_code)
+            if code in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
+                return
+            if code is not None and code not in PASSING:
+                raise InvariantError(f"{self.name} may not delete {self.group}: {code.name}")
+            yield from self.pause_before_retry()

@@ -1,0 +1,44 @@
+"""What all clients of coordinators know: which errors pass."""
+
+from barnabas.model.errors import ErrorCode
+from barnabas.sim.actor import Actor, Asking, Sleep
+from barnabas.sim.ledger import Ledger
+from barnabas.sim.requests import coordinator
+
+PASSING = {
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.UNSTABLE_OFFSET_COMMIT,
+}
+RETRY_MS = 100
+
+
+class Coordinated(Actor):
+    """A client that looks for its coordinator first."""
+
+    ledger: Ledger
+
+    @property
+    def life_name(self) -> str:
+        """The client in this life."""
+        return f"{self.name}/{self.lives}"
+
+    def find(self, key: str, key_type: int) -> Asking:
+        """Find the coordinator, however long it takes."""
+        while True:
+            answer = yield from self.ask(coordinator(key, key_type))
+            if answer is not None and answer.coordinators[0].error_code == 0:
+                return None
+            yield Sleep(RETRY_MS)
+
+    def pause_before_retry(self) -> Asking:
+        """Wait a little."""
+        yield Sleep(self.rng.randint(1, RETRY_MS))
+        return None

@@ -1,0 +1,123 @@
+"""Connections as TCP makes them: each way keeps its order, and either end may find itself alone.
+
+A connection that breaks loses its answers. Of the requests that were under way, none, some or all
+still arrive, and maybe long after the client has made another connection: that is where late and
+repeated requests come from. A broker that dies takes all of its connections along.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from barnabas.model.pending import Pending
+from barnabas.model.ports import Chunk, FileSlice
+from barnabas.sim.world import World
+
+if TYPE_CHECKING:
+    from barnabas.sim.host import Host
+
+
+class Slot:
+    """The place of one answer in the queue of answers."""
+
+    __slots__ = ("content", "pending")
+
+    def __init__(self, pending: Pending[list[Chunk]] | None) -> None:
+        self.pending = pending
+        self.content: bytes | None = None
+
+
+class Link:
+    """One connection between a client and the broker."""
+
+    def __init__(
+        self,
+        world: World,
+        host: "Host",
+        name: str,
+        on_answer: Callable[[bytes], None],
+        on_lost: Callable[[], None],
+        *,
+        may_be_late: bool = True,
+    ) -> None:
+        self.name = name
+        self.slots: list[Slot] = []
+        self.prefix_bytes = 0
+        """As `server/connection.py` has it: where a Produce request like the last one differs."""
+        self._world = world
+        self._host = host
+        self._on_answer = on_answer
+        self._on_lost = on_lost
+        self._may_be_late = may_be_late
+        self._open = True
+        self._up: deque[bytes] = deque()
+        self._up_ms = self._down_ms = 0
+        host.links[self] = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the client can use it, as far as the client knows."""
+        return self._open
+
+    def send(self, frame: bytes) -> None:
+        """Send a request."""
+        self._up.append(frame)
+        self._up_ms = max(self._up_ms, self._world.now_ms + self._delay_ms())
+        self._world.after(self._up_ms - self._world.now_ms, self._arrive)
+
+    def fill(self, slot: Slot, chunks: list[Chunk]) -> None:
+        """Send an answer in its turn."""
+        slot.content = b"".join(
+            chunk.file.read(chunk.position, chunk.length) if isinstance(chunk, FileSlice) else chunk
+            for chunk in chunks
+        )
+        while self.slots and (content := self.slots[0].content) is not None:
+            del self.slots[0]
+            self._answer(content)
+
+    def cut(self) -> None:
+        """Break, so that some of what is under way may still arrive."""
+        if not self._open:
+            return
+        self._open = False
+        world, rng = self._world, self._world.rng
+        left, self._up = list(self._up), deque()
+        arriving = left[: rng.randint(0, len(left))]
+        late_ms = rng.randint(0, self._host.faults.late_ms_max) if self._may_be_late else 0
+        world.after(late_ms, lambda: self._arrive_late(arriving, self._host.life))
+        world.after(self._delay_ms(), self._on_lost)
+
+    def reset(self) -> None:
+        """Break at once, since the broker is gone."""
+        if self._open:
+            self._open = False
+            self._up.clear()
+            self._world.after(self._delay_ms(), self._on_lost)
+
+    def _arrive(self) -> None:
+        if self._up:
+            frame = self._up.popleft()
+            self._world.seen(frame)
+            self._host.receive(self, frame)
+
+    def _arrive_late(self, frames: list[bytes], life: int) -> None:
+        if self._host.life != life:
+            return
+        for frame in frames:
+            self._world.note(self.name, "has a late request arrive")
+            self._world.seen(frame)
+            self._host.receive(self, frame)
+        self._host.hang_up(self)
+
+    def _answer(self, content: bytes) -> None:
+        self._world.seen(content)
+        self._down_ms = max(self._down_ms, self._world.now_ms + self._delay_ms())
+
+        def deliver() -> None:
+            if self._open:
+                self._on_answer(content)
+
+        self._world.after(self._down_ms - self._world.now_ms, deliver)
+
+    def _delay_ms(self) -> int:
+        return self._world.rng.randint(0, self._host.faults.delay_ms_max)

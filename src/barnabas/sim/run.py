@@ -1,0 +1,164 @@
+"""One run: a broker is started, clients do their work while faults happen, and all comes to rest.
+
+    result = run(seed)
+    assert result.problem is None
+
+Safety is checked under fire, liveness once the faults have stopped: every client makes progress,
+every group settles, every request is answered and no transaction hangs.
+"""
+
+import traceback
+from dataclasses import dataclass, field
+from functools import partial
+
+from barnabas.node.node import Node
+from barnabas.node.partition import Partition
+from barnabas.sim.audit import (
+    audit_readers,
+    check_flow,
+    check_offsets,
+    check_records,
+    check_seen,
+    resolve,
+)
+from barnabas.sim.calm import Calm, is_quiet
+from barnabas.sim.faults import Faults
+from barnabas.sim.host import Host
+from barnabas.sim.reader import Reader
+from barnabas.sim.scenario import FLOW, SHARED, TOPICS, Scenario
+from barnabas.sim.weather import Weather
+from barnabas.sim.world import InvariantError, World
+
+FAULTS_MS_MIN, FAULTS_MS_MAX = 8_000, 20_000
+CALM_MS = 60_000
+END_MS = 60_000
+SMALL_SEGMENT_BYTES = "2000"
+
+
+@dataclass
+class Result:
+    """How a run went."""
+
+    seed: int
+    problem: str | None = None
+    events: int = 0
+    simulated_ms: int = 0
+    digest: str = ""
+    trace: list[str] = field(default_factory=list)
+
+
+class Run:
+    """A world with everybody in it."""
+
+    def __init__(self, seed: int, *, keep_trace: bool = False) -> None:
+        self.world = World(seed, keep_trace=keep_trace)
+        self.faults = Faults.swarm(self.world.rng)
+        self.host = Host(self.world, Faults())
+        self.scenario = Scenario(self.world, self.host)
+
+    def play(self) -> None:
+        """Play the whole run; raise `InvariantError` where something must not be."""
+        world, rng = self.world, self.world.rng
+        self.host.invariants.append(Watermarks().check)
+        world.note("world", f"{self.faults}")
+        self._boot()
+        self.scenario.populate()
+        for actor in list(self.scenario.actors):
+            world.after(rng.randint(0, 1_000), actor.start)
+        self._let_faults_happen(rng.randint(FAULTS_MS_MIN, FAULTS_MS_MAX))
+        self._calm_down()
+        self._come_to_an_end()
+        self._audit()
+
+    def _boot(self) -> None:
+        host = self.host
+        host.start()
+        node = host.node
+        assert node is not None
+        config = self.world.rng.choice(({}, {"segment.bytes": SMALL_SEGMENT_BYTES}))
+        for name, partitions in TOPICS.items():
+            create = partial(node.create_topic, name, partitions, config, 0)
+            host.act(host.life, create)
+        self.world.run_until(
+            lambda: all(node.by_topic_name.get(name) for name in TOPICS), 10_000, "topics are made"
+        )
+        self.scenario.topic_ids[node.image.topics[SHARED].topic_id] = SHARED
+
+    def _let_faults_happen(self, duration_ms: int) -> None:
+        weather = Weather(self.world, self.host, self.scenario)
+        weather.turn_bad(self.faults)
+        over: list[bool] = []
+        self.world.after(duration_ms, lambda: over.append(True))
+        self.world.run_until(lambda: bool(over), self.world.now_ms + duration_ms, "time passes")
+        weather.turn_good()
+
+    def _calm_down(self) -> None:
+        """Without faults, everybody must come to do what they are there for."""
+        limit_ms = self.world.now_ms + CALM_MS
+        calm = Calm(self.scenario)
+        self.world.run_until(calm, limit_ms, "everybody gets on and groups are settled")
+
+    def _come_to_an_end(self) -> None:
+        """Have everybody finish; nothing may stay open."""
+        actors = self.scenario.actors
+        for actor in actors:
+            actor.closing = True
+        limit_ms = self.world.now_ms + END_MS
+        self.world.run_until(lambda: all(a.done for a in actors), limit_ms, "clients are done")
+        self.world.run_until(lambda: is_quiet(self.host), limit_ms, "all has ended")
+
+    def _audit(self) -> None:
+        scenario, world = self.scenario, self.world
+        ledger = scenario.ledger
+        limit_ms = world.now_ms + END_MS
+        readers = audit_readers(world, self.host, ledger, scenario.growth, scenario.stored)
+        for reader in readers:
+            reader.start()
+        world.run_until(lambda: all(r.done for r in readers), limit_ms, "everything is read")
+        check_records(ledger, readers)
+        check_seen(scenario.of(Reader), readers)
+        resolve(ledger, readers, world.now_ms)
+        world.after(1, lambda: None)
+        look_ups = scenario.look_ups()
+        for look_up in look_ups:
+            world.after(2, look_up.start)
+        world.run_until(lambda: all(x.done for x in look_ups), limit_ms, "offsets are read")
+        check_offsets(ledger)
+        check_flow(ledger, readers, FLOW)
+
+
+class Watermarks:
+    """After every event: in a broker's life no watermark goes back, or ahead of the disk."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Partition, tuple[int, int]] = {}
+
+    def check(self, node: Node) -> None:
+        """Compare with what was seen before."""
+        seen = self._seen
+        for partition in node.partitions.values():
+            now = (partition.high_watermark, partition.last_stable_offset)
+            before = seen.get(partition, (0, 0))
+            if now == before:
+                continue
+            if now[0] < before[0] or now[1] < before[1]:
+                raise InvariantError(f"{partition.name} went from {before} back to {now}")
+            if not now[1] <= now[0] <= partition.log.flushed_offset:
+                raise InvariantError(f"{partition.name} is at {now}, ahead of the disk")
+            seen[partition] = now
+
+
+def run(seed: int, *, keep_trace: bool = False) -> Result:
+    """Play one seed; say what went wrong, if anything did."""
+    playing = Run(seed, keep_trace=keep_trace)
+    result = Result(seed)
+    try:
+        playing.play()
+    except AssertionError as error:
+        result.problem = str(error) or traceback.format_exc()
+    except Exception:  # noqa: BLE001 - whatever it is, the seed brings it back
+        result.problem = traceback.format_exc()
+    world = playing.world
+    result.events, result.simulated_ms = world.events, world.now_ms
+    result.digest, result.trace = world.digest, world.trace
+    return result

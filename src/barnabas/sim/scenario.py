@@ -1,0 +1,207 @@
+"""Who is in a run: drawn from the seed, so that each seed has its own crowd."""
+
+from random import Random
+from typing import TypeVar
+
+from barnabas.model.ids import TopicPartition
+from barnabas.sim.actor import Actor
+from barnabas.sim.audit import AuditLookUp
+from barnabas.sim.classic_member import ClassicMember
+from barnabas.sim.committers import Admin, Committer
+from barnabas.sim.consumer_member import ConsumerMember
+from barnabas.sim.growth import Growth
+from barnabas.sim.host import Host
+from barnabas.sim.ledger import Ledger
+from barnabas.sim.ownership import Ownership
+from barnabas.sim.producer import IdempotentProducer
+from barnabas.sim.reader import Reader
+from barnabas.sim.transactional import TransactionalProducer
+from barnabas.sim.transformer import Transformer
+from barnabas.sim.world import World
+
+A = TypeVar("A", bound=Actor)
+
+DATA, SHARED, INPUT = "data", "shared", "input"
+TOPICS = {DATA: 2, SHARED: 4, INPUT: 2}
+CLASSIC, CONSUMER, PLAIN, SHORT, FLOW = "classic", "consumer", "plain", "short", "flow"
+
+
+class Scenario:
+    """The clients of a run, and what they know together."""
+
+    def __init__(self, world: World, host: Host) -> None:
+        self.world = world
+        self.host = host
+        self.rng: Random = world.rng
+        self.ledger = Ledger()
+        self.growth = Growth()
+        self.ownership = Ownership(world)
+        self.actors: list[Actor] = []
+        self.zombies: list[TransactionalProducer] = []
+        self.data = [TopicPartition(DATA, n) for n in range(TOPICS[DATA])]
+        self.shared = [TopicPartition(SHARED, n) for n in range(TOPICS[SHARED])]
+        self.input = [TopicPartition(INPUT, n) for n in range(TOPICS[INPUT])]
+        self.topic_ids: dict[bytes, str] = {}
+
+    def populate(self) -> None:
+        """Draw a crowd."""
+        rng = self.rng
+        for number in range(rng.choice((0, 1, 2))):
+            self._add(
+                IdempotentProducer(
+                    self.world, self.host, f"p{number}", self.ledger, rng.choice(self.data)
+                )
+            )
+        for number in range(rng.choice((0, 1, 2, 3))):
+            self._add_transactional(f"t{number}", f"t{number}", new=rng.random() < 0.6)
+        self._add_readers()
+        if rng.random() < 0.5:
+            self._add_classic(rng.choice((2, 3)))
+        if rng.random() < 0.5:
+            self._add_consumers(rng.choice((2, 3)))
+        if rng.random() < 0.4:
+            self._add_flow(rng.choice((2, 3)))
+        for number in range(rng.choice((0, 1, 2))):
+            self._add_committer(f"o{number}")
+        if rng.random() < 0.3:
+            admin = self._add(Admin(self.world, self.host, "admin", SHORT, self.ledger))
+            admin.partitions = self.shared
+
+    @property
+    def stored(self) -> list[TopicPartition]:
+        """Every partition that clients write records to."""
+        return self.data + self.input
+
+    def of(self, kind: type[A]) -> list[A]:
+        """Return the clients of a kind."""
+        return [actor for actor in self.actors if isinstance(actor, kind)]
+
+    def raise_zombie(self) -> None:
+        """Start a producer again although it still runs."""
+        producers = [p for p in self.of(TransactionalProducer) if p not in self.zombies]
+        if not producers:
+            return
+        original = self.rng.choice(producers)
+        name = f"{original.name}z{len(self.zombies)}"
+        self.world.note(name, f"takes the place of {original.name}")
+        zombie = self._add_transactional(name, original.transactional_id, new=original.new)
+        self.zombies.append(zombie)
+        zombie.start()
+
+        def stop() -> None:
+            zombie.closing = True
+
+        self.world.after(self.rng.randint(200, 3_000), stop)
+
+    def look_ups(self) -> list[AuditLookUp]:
+        """Return clients that look up every offset there may be."""
+        found = []
+        for group, partitions in (
+            (CLASSIC, self.shared),
+            (CONSUMER, self.shared),
+            (PLAIN, self.shared + self.data),
+            (FLOW, self.input),
+        ):
+            look_up = AuditLookUp(self.world, self.host, f"audit-{group}", group, self.ledger)
+            look_up.partitions = partitions
+            if any(write.group == group for write in self.ledger.writes.values()):
+                found.append(look_up)
+        return found
+
+    def _add(self, actor: A) -> A:
+        self.actors.append(actor)
+        return actor
+
+    def _add_transactional(
+        self, name: str, transactional_id: str, *, new: bool
+    ) -> TransactionalProducer:
+        return self._add(
+            TransactionalProducer(
+                self.world,
+                self.host,
+                name,
+                self.ledger,
+                self.data,
+                transactional_id=transactional_id,
+                new=new,
+                group=self.rng.choice((None, PLAIN)),
+            )
+        )
+
+    def _add_readers(self) -> None:
+        for partition in self.data:
+            for committed in (True, False):
+                if committed or self.rng.random() < 0.4:
+                    name = f"r{partition.partition}{'c' if committed else 'u'}"
+                    self._add(
+                        Reader(
+                            self.world,
+                            self.host,
+                            name,
+                            self.ledger,
+                            self.growth,
+                            partition,
+                            committed=committed,
+                        )
+                    )
+
+    def _add_classic(self, count: int) -> None:
+        for number in range(count):
+            self._add_member(f"c{number}", CLASSIC, self.shared)
+
+    def _add_member(self, name: str, group: str, partitions: list[TopicPartition]) -> ClassicMember:
+        instance = f"static-{name}" if self.rng.random() < 0.3 else None
+        member = ClassicMember(
+            self.world,
+            self.host,
+            name,
+            group,
+            self.ledger,
+            self.ownership,
+            self.growth,
+            instance=instance,
+        )
+        member.partitions = partitions
+        return self._add(member)
+
+    def _add_flow(self, count: int) -> None:
+        """Add who writes the input, and who makes output of it."""
+        for partition in self.input:
+            name = f"i{partition.partition}"
+            self._add(IdempotentProducer(self.world, self.host, name, self.ledger, partition))
+        for number in range(count):
+            transformer = Transformer(
+                self.world,
+                self.host,
+                f"f{number}",
+                self.ledger,
+                self.data,
+                transactional_id=f"f{number}",
+                new=self.rng.random() < 0.7,
+                group=FLOW,
+            )
+            transformer.member = self._add_member(f"fm{number}", FLOW, self.input)
+            transformer.member.commits = False
+            self._add(transformer)
+
+    def _add_consumers(self, count: int) -> None:
+        for number in range(count):
+            name = f"k{number}"
+            instance = f"static-{name}" if self.rng.random() < 0.3 else None
+            member = ConsumerMember(
+                self.world,
+                self.host,
+                name,
+                CONSUMER,
+                self.ledger,
+                self.ownership,
+                self.growth,
+                instance=instance,
+            )
+            member.topic, member.topic_ids = SHARED, self.topic_ids
+            self._add(member)
+
+    def _add_committer(self, name: str) -> None:
+        committer = Committer(self.world, self.host, name, PLAIN, self.ledger)
+        committer.partitions = self.data
+        self._add(committer)

@@ -1,0 +1,83 @@
+"""Faults as they happen: drawn from the seed, for as long as the weather is bad."""
+
+from collections.abc import Callable
+
+from barnabas.sim.faults import Faults
+from barnabas.sim.host import Host
+from barnabas.sim.scenario import Scenario
+from barnabas.sim.world import World
+
+PAUSE_MS_MAX = 9_000
+AWAY_MS_MAX = 8_000
+DOWN_MS_MAX = 1_500
+FULL_MS_MAX = 2_500
+
+
+class Weather:
+    """Makes faults happen to a host and its clients."""
+
+    def __init__(self, world: World, host: Host, scenario: Scenario) -> None:
+        self._world = world
+        self._host = host
+        self._scenario = scenario
+        self._bad = False
+
+    def turn_bad(self, faults: Faults) -> None:
+        """Begin."""
+        self._bad = True
+        self._host.faults = faults
+        self._host.on_bad_sync = self._cut_power
+        scenario, rng = self._scenario, self._world.rng
+        self._every(faults.break_gap_ms, lambda: rng.choice(scenario.actors).lose_connection())
+        self._every(
+            faults.pause_gap_ms,
+            lambda: rng.choice(scenario.actors).pause(rng.randint(100, PAUSE_MS_MAX)),
+        )
+        self._every(
+            faults.client_crash_gap_ms,
+            lambda: rng.choice(scenario.actors).crash(rng.randint(1, AWAY_MS_MAX)),
+        )
+        self._every(faults.zombie_gap_ms, scenario.raise_zombie)
+        self._every(faults.power_cut_gap_ms, self._cut_power)
+        self._every(faults.kill_gap_ms, lambda: self._stop_broker(power_cut=False))
+        self._every(faults.full_disk_gap_ms, self._fill_disk)
+
+    def turn_good(self) -> None:
+        """Have nothing go wrong any more; who is down comes back by itself."""
+        self._world.note("world", "is kind from here on")
+        self._bad = False
+        self._host.faults = Faults()
+        self._empty_disk()
+        for zombie in self._scenario.zombies:
+            zombie.closing = True
+
+    def _every(self, gap_ms: int, fault: Callable[[], None]) -> None:
+        """Have a fault happen now and then."""
+        if not gap_ms:
+            return
+
+        def happen() -> None:
+            if self._bad:
+                fault()
+                self._every(gap_ms, fault)
+
+        self._world.after(self._world.rng.randint(1, 2 * gap_ms), happen)
+
+    def _cut_power(self) -> None:
+        self._stop_broker(power_cut=True)
+
+    def _stop_broker(self, *, power_cut: bool) -> None:
+        host = self._host
+        if host.node is not None and self._bad:
+            host.kill(power_cut=power_cut)
+            self._world.after(self._world.rng.randint(1, DOWN_MS_MAX), host.start)
+
+    def _fill_disk(self) -> None:
+        self._world.note("broker", "has a full disk")
+        self._host.disk.room = 0
+        self._world.after(self._world.rng.randint(100, FULL_MS_MAX), self._empty_disk)
+
+    def _empty_disk(self) -> None:
+        if self._host.disk.room is not None:
+            self._world.note("broker", "has room on its disk again")
+            self._host.disk.room = None
