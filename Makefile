@@ -8,7 +8,6 @@ LISTEN ?= 127.0.0.1:9092
 SECONDS ?= 60
 SEED   ?= 1
 
-SEED   ?= 0
 SEEDS  ?= 1000
 CORES  := $(shell getconf _NPROCESSORS_ONLN)
 
