@@ -98,6 +98,7 @@ def payload_file(size: int) -> Path:
     """Lines of text of one size, about as compressible as JSON events; made once."""
     path = WORK / f"payloads-{size}.txt"
     if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("\n".join(payloads(size)))
     return path
 
