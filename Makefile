@@ -7,8 +7,10 @@ DATA   ?= data
 LISTEN ?= 127.0.0.1:9092
 SECONDS ?= 60
 SEED   ?= 1
+SEEDS  ?= 1000
+CORES  := $(shell getconf _NPROCESSORS_ONLN)
 
-.PHONY: run test check format bench bench-quick chaos fuzz clean help
+.PHONY: run test check format bench bench-quick chaos fuzz sim clean help
 
 help: ## Show the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -43,6 +45,9 @@ chaos: $(VENV)/.dev ## Kill brokers, cut their power, fill their disks (minutes)
 fuzz: $(VENV)/.dev ## Throw broken requests at the decoders and at a running broker (minutes).
 	@$(BIN)/python tools/fuzz_requests.py --seconds $(SECONDS) --seed $(SEED)
 	@$(BIN)/python tools/fuzz_requests.py --live --seconds $(SECONDS) --seed $(SEED)
+
+sim: $(VENV)/.run ## Simulate a broker and its clients under faults, SEEDS=n times (about 8 a second and core).
+	@$(BIN)/python -m barnabas.sim --seed $(SEED) --seeds $(SEEDS) --jobs $(CORES)
 
 bench: $(VENV)/.dev ## Measure Barnabas beside Apache Kafka (about 20 minutes); writes bench/RESULTS.md.
 	@$(BIN)/python -m bench $(ARGS)

@@ -59,7 +59,6 @@ class Asked(NamedTuple):
 class Actor:
     """One client process. Subclasses say what it does in `life`."""
 
-    kind: ClassVar[str] = "actor"
 
     def __init__(self, world: World, host: Host, name: str) -> None:
         self.world = world

@@ -29,16 +29,12 @@ class AuditReader(Reader):
 class AuditLookUp(GroupClient):
     """Looks up the offsets of a group, until none of them is about to change."""
 
-    kind: ClassVar[str] = "audit"
     partitions: list[TopicPartition]
 
     def life(self) -> Talk:
         """Ask until the answer is whole."""
         while not (yield from self.look_up(self.partitions)):
-            yield from self._again()
-
-    def _again(self) -> Asking:
-        yield from self.pause_before_retry()
+            yield from self.pause_before_retry()
 
 
 def audit_readers(

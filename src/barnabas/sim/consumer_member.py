@@ -28,7 +28,6 @@ LOST_MEMBERSHIP = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH}
 class ConsumerMember(Member):
     """Shares the partitions of one topic with others."""
 
-    kind: ClassVar[str] = "consumer"
     topic: str
     topic_ids: dict[bytes, str]
     epoch = 0
@@ -48,7 +47,7 @@ class ConsumerMember(Member):
         while not self.closing:
             yield from self._report()
             yield Sleep(self.rng.randint(100, 1_000))
-            if self.owned and self.epoch > 0 and self.rng.random() < 0.3:
+            if self.owned and self.epoch > 0 and self.rng.random() < 0.5:
                 yield from self._commit()
         yield from self._leave()
 

@@ -48,7 +48,6 @@ class Fetched(NamedTuple):
 class Reader(Coordinated):
     """Reads one partition from its beginning, over and over."""
 
-    kind: ClassVar[str] = "reader"
 
     def __init__(
         self,
