@@ -14,8 +14,10 @@ from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.consumer import reconciliation
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.offset_store import OffsetStore
+from barnabas.groups.offsets import Offsets
 from barnabas.model.pending import Pending
-from barnabas.node import markers, shard
+from barnabas.node import shard
+from barnabas.node.endings import Ending
 from barnabas.node.partition import Partition
 from barnabas.sim.faults import Faults
 from barnabas.sim.run import run
@@ -154,7 +156,8 @@ def epoch_stays_at_init(patch: pytest.MonkeyPatch) -> None:
 
 
 def epoch_stays_at_end(patch: pytest.MonkeyPatch) -> None:
-    """A transaction of version 2 ends without a larger epoch (KIP-890)."""
+    """A transaction of version 2 ends without a larger epoch: markers and the next transaction
+    carry the one that late requests have, too (KIP-890)."""
     original = transitions._ended
 
     def ended(before: Any, *rest: Any) -> Any:
@@ -164,17 +167,9 @@ def epoch_stays_at_end(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ProducerStates, "check_marker", lambda *_: None)
 
 
-def markers_carry_the_old_epoch(patch: pytest.MonkeyPatch) -> None:
-    """Markers of version 2 do not raise the producer's epoch in the partitions."""
-    original = markers.write_marker
-
-    def write_marker(node: Any, topic: Any, partition: Any, marker: Any, now_ms: Any) -> Any:
-        if marker.transaction_version >= 2:
-            marker = marker._replace(producer_epoch=marker.producer_epoch - 1)
-        return original(node, topic, partition, marker, now_ms)
-
-    patch.setattr(markers, "write_marker", write_marker)
-    patch.setattr(ProducerStates, "check_marker", lambda *_: None)
+def markers_are_tried_once(patch: pytest.MonkeyPatch) -> None:
+    """A marker that the disk refuses is given up."""
+    patch.setattr(Ending, "_refused", lambda *_: None)
 
 
 def any_epoch_may_write(patch: pytest.MonkeyPatch) -> None:
@@ -207,6 +202,11 @@ def transaction_undoes_newer_offsets(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(OffsetStore, "next_order", _counting_down())
 
 
+def deleted_groups_keep_offsets(patch: pytest.MonkeyPatch) -> None:
+    """DeleteGroups leaves the group's offsets behind."""
+    patch.setattr(Offsets, "tombstones_of", lambda *_: [])
+
+
 def _counting_down() -> Callable[[Any], int]:
     def next_order(self: Any) -> int:
         self._order -= 1
@@ -235,16 +235,19 @@ MUTANTS: list[tuple[Patch, Theme]] = [
     (nothing_is_aborted, Theme.TRANSACTIONS),
     (epoch_stays_at_init, Theme.TRANSACTIONS),
     (epoch_stays_at_end, Theme.TRANSACTIONS),
-    (markers_carry_the_old_epoch, Theme.TRANSACTIONS),
+    (markers_are_tried_once, Theme.TRANSACTIONS),
     (any_epoch_may_write, Theme.TRANSACTIONS),
     (given_before_released, Theme.GROUPS),
     (aborted_offsets_count, Theme.TRANSACTIONS),
     (transaction_undoes_newer_offsets, Theme.TRANSACTIONS),
+    (deleted_groups_keep_offsets, Theme.GROUPS),
 ]
 
 
 @pytest.mark.parametrize(
-    ("mutant", "theme"), MUTANTS, ids=lambda part: getattr(part, "__name__", "")
+    ("mutant", "theme"),
+    MUTANTS,
+    ids=lambda part: part.value if isinstance(part, Theme) else part.__name__,
 )
 def test_a_mutant_is_caught(mutant: Patch, theme: Theme, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:

@@ -10,7 +10,7 @@ in one turn happens at once, as far as the others can see.
 from collections import deque
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from barnabas.handlers.registry import SERVED
 from barnabas.protocol.apis import APIS, response_class
@@ -58,7 +58,6 @@ class Asked(NamedTuple):
 
 class Actor:
     """One client process. Subclasses say what it does in `life`."""
-
 
     def __init__(self, world: World, host: Host, name: str) -> None:
         self.world = world

@@ -6,10 +6,9 @@ same requests as everybody else.
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import ClassVar
 
 from barnabas.model.ids import TopicPartition
-from barnabas.sim.actor import Asking, Talk
+from barnabas.sim.actor import Talk
 from barnabas.sim.growth import Growth
 from barnabas.sim.host import Host
 from barnabas.sim.ledger import End, Ledger, OffsetRead, OffsetWrite, Sent, Txn

@@ -7,8 +7,6 @@ A generation counts from when somebody has a share in it: it is stored with the 
 Kafka, and a broker that dies before may give its number to another.
 """
 
-from typing import ClassVar
-
 from barnabas.model.errors import ErrorCode
 from barnabas.model.ids import TopicPartition
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest

@@ -1,7 +1,5 @@
 """Clients of groups that are no members: they commit offsets by hand, and delete groups."""
 
-from typing import ClassVar
-
 from barnabas.model.errors import ErrorCode
 from barnabas.model.ids import TopicPartition
 from barnabas.protocol.messages.create_partitions import (

@@ -4,8 +4,6 @@ What it must give up it gives up first, says so, and only takes on what it is to
 lost track (an answer did not come), it says everything again.
 """
 
-from typing import ClassVar
-
 from barnabas.model.errors import ErrorCode
 from barnabas.model.ids import TopicPartition
 from barnabas.protocol.messages.consumer_group_heartbeat import (

@@ -6,7 +6,7 @@ producer id goes alone: before it the broker knows no sequence, and takes any.
 """
 
 from collections import deque
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.errors import ErrorCode
@@ -33,7 +33,6 @@ class Batch(NamedTuple):
 
 class IdempotentProducer(Coordinated):
     """Writes to one partition."""
-
 
     def __init__(
         self, world: World, host: Host, name: str, ledger: Ledger, partition: TopicPartition

@@ -5,8 +5,6 @@ producer, which writes what it made of it together with how far it has read. A s
 away in the meantime is refused by its generation.
 """
 
-from typing import ClassVar
-
 from barnabas.model.errors import ErrorCode
 from barnabas.model.ids import TopicPartition
 from barnabas.sim.actor import Asking, Sleep, Talk
