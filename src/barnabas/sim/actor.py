@@ -79,6 +79,11 @@ class Actor:
         self._receiving = False
         self._correlation_id = 0
 
+    @property
+    def is_asking(self) -> bool:
+        """Whether it waits for an answer."""
+        return bool(self._asked)
+
     def life(self) -> Talk:
         """What the client does until it ends."""
         raise NotImplementedError

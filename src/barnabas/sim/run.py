@@ -29,7 +29,7 @@ from barnabas.sim.scenario import FLOW, SHARED, TOPICS, Scenario, Theme
 from barnabas.sim.weather import Weather
 from barnabas.sim.world import InvariantError, World
 
-FAULTS_MS_MIN, FAULTS_MS_MAX = 8_000, 16_000
+FAULTS_MS_MIN, FAULTS_MS_MAX = 8_000, 20_000
 CALM_MS = 60_000
 END_MS = 60_000
 SMALL_SEGMENT_BYTES = "2000"

@@ -29,7 +29,7 @@ class Weather:
         self._host.faults = faults
         self._host.on_bad_sync = self._cut_power
         scenario, rng = self._scenario, self._world.rng
-        self._every(faults.break_gap_ms, lambda: rng.choice(scenario.actors).lose_connection())
+        self._every(faults.break_gap_ms, self._break_connection)
         self._every(
             faults.pause_gap_ms,
             lambda: rng.choice(scenario.actors).pause(rng.randint(*rng.choice(PAUSES_MS))),
@@ -64,6 +64,12 @@ class Weather:
                 self._every(gap_ms, fault)
 
         self._world.after(self._world.rng.randint(1, 2 * gap_ms), happen)
+
+    def _break_connection(self) -> None:
+        """Break one that is in use, mostly: there something can be lost."""
+        actors, rng = self._scenario.actors, self._world.rng
+        asking = [actor for actor in actors if actor.is_asking]
+        rng.choice(asking if asking and rng.random() < 0.8 else actors).lose_connection()
 
     def _cut_power(self) -> None:
         self._stop_broker(power_cut=True)
