@@ -7,7 +7,6 @@ DATA   ?= data
 LISTEN ?= 127.0.0.1:9092
 SECONDS ?= 60
 SEED   ?= 1
-
 SEEDS  ?= 1000
 CORES  := $(shell getconf _NPROCESSORS_ONLN)
 
@@ -47,7 +46,7 @@ fuzz: $(VENV)/.dev ## Throw broken requests at the decoders and at a running bro
 	@$(BIN)/python tools/fuzz_requests.py --seconds $(SECONDS) --seed $(SEED)
 	@$(BIN)/python tools/fuzz_requests.py --live --seconds $(SECONDS) --seed $(SEED)
 
-sim: $(VENV)/.dev ## Simulate a broker and its clients under faults, SEEDS=n times.
+sim: $(VENV)/.run ## Simulate a broker and its clients under faults, SEEDS=n times (about 8 a second and core).
 	@$(BIN)/python -m barnabas.sim --seed $(SEED) --seeds $(SEEDS) --jobs $(CORES)
 
 bench: $(VENV)/.dev ## Measure Barnabas beside Apache Kafka (under 40 minutes); writes bench/RESULTS.md.

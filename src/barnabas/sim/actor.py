@@ -10,7 +10,7 @@ in one turn happens at once, as far as the others can see.
 from collections import deque
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from barnabas.handlers.registry import SERVED
 from barnabas.protocol.apis import APIS, response_class
@@ -59,8 +59,6 @@ class Asked(NamedTuple):
 class Actor:
     """One client process. Subclasses say what it does in `life`."""
 
-    kind: ClassVar[str] = "actor"
-
     def __init__(self, world: World, host: Host, name: str) -> None:
         self.world = world
         self.host = host
@@ -80,6 +78,11 @@ class Actor:
         self._answers: deque[Answer] = deque()
         self._receiving = False
         self._correlation_id = 0
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether it waits for an answer."""
+        return bool(self._asked)
 
     def life(self) -> Talk:
         """What the client does until it ends."""

@@ -6,10 +6,9 @@ same requests as everybody else.
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import ClassVar
 
 from barnabas.model.ids import TopicPartition
-from barnabas.sim.actor import Asking, Talk
+from barnabas.sim.actor import Talk
 from barnabas.sim.growth import Growth
 from barnabas.sim.host import Host
 from barnabas.sim.ledger import End, Ledger, OffsetRead, OffsetWrite, Sent, Txn
@@ -29,16 +28,12 @@ class AuditReader(Reader):
 class AuditLookUp(GroupClient):
     """Looks up the offsets of a group, until none of them is about to change."""
 
-    kind: ClassVar[str] = "audit"
     partitions: list[TopicPartition]
 
     def life(self) -> Talk:
         """Ask until the answer is whole."""
         while not (yield from self.look_up(self.partitions)):
-            yield from self._again()
-
-    def _again(self) -> Asking:
-        yield from self.pause_before_retry()
+            yield from self.pause_before_retry()
 
 
 def audit_readers(

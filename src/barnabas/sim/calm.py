@@ -1,6 +1,7 @@
 """When all is well again: everybody gets on, groups are settled, nothing hangs."""
 
 from barnabas.model.ids import TopicPartition
+from barnabas.model.pending import Pending
 from barnabas.node.node import Node
 from barnabas.sim.committers import Committer
 from barnabas.sim.consumer_member import ConsumerMember
@@ -77,14 +78,13 @@ def is_quiet(host: Host) -> bool:
         partition.last_stable_offset == partition.high_watermark == partition.log.end_offset
         for partition in node.partitions.values()
     )
-    coordinated = [
-        transaction
-        for shard in node.coordinators.transactions.all_shards()
-        for transaction in _all_in(shard.machine.find(Wanted()).response)
-    ]
-    return logs_are_quiet and not host.links and not any(t.partitions for t in coordinated)
+    return logs_are_quiet and not host.links and not _has_open_transactions(node)
 
 
-def _all_in(found: object) -> list:  # type: ignore[type-arg]
-    assert isinstance(found, list)
-    return found
+def _has_open_transactions(node: Node) -> bool:
+    for shard in node.coordinators.transactions.all_shards():
+        found = shard.machine.find(Wanted()).response
+        assert not isinstance(found, Pending)
+        if any(transaction.partitions for transaction in found):
+            return True
+    return False

@@ -7,8 +7,6 @@ A generation counts from when somebody has a share in it: it is stored with the 
 Kafka, and a broker that dies before may give its number to another.
 """
 
-from typing import ClassVar
-
 from barnabas.model.errors import ErrorCode
 from barnabas.model.ids import TopicPartition
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
@@ -30,11 +28,12 @@ LOST_MEMBERSHIP = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID}
 class ClassicMember(Member):
     """Shares the partitions of one topic with others."""
 
-    kind: ClassVar[str] = "classic"
     partitions: list[TopicPartition]
     generation = -1
     commits = True
     """Whether it commits offsets by itself."""
+    restless = 0.0
+    """How often it leaves after a heartbeat, only to come back."""
 
     @property
     def settled(self) -> bool:
@@ -129,11 +128,16 @@ class ClassicMember(Member):
         """Report and commit until the group has to share out again."""
         while not self.closing:
             yield Sleep(self.rng.randint(100, 1_500))
-            if self.commits and self.owned and self.rng.random() < 0.3:
+            if self.commits and self.owned and self.rng.random() < 0.5:
                 yield from self._commit()
             code = yield from self._heartbeat()
             if code is not None and code is not ErrorCode.NONE and code not in PASSING:
                 self._accepted(code)
+                return
+            if self.restless and self.rng.random() < self.restless:
+                yield from self._leave()
+                self.died()
+                yield Sleep(self.rng.randint(0, 1_000))
                 return
 
     def _heartbeat(self) -> Asking:

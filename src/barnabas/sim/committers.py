@@ -1,7 +1,5 @@
 """Clients of groups that are no members: they commit offsets by hand, and delete groups."""
 
-from typing import ClassVar
-
 from barnabas.model.errors import ErrorCode
 from barnabas.model.ids import TopicPartition
 from barnabas.protocol.messages.create_partitions import (
@@ -12,7 +10,7 @@ from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
 from barnabas.sim.actor import Asking, Sleep, Talk
 from barnabas.sim.coordinated import PASSING
 from barnabas.sim.member import GroupClient
-from barnabas.sim.requests import GROUP
+from barnabas.sim.requests import GROUP, OFFSET_FETCH, fetch_offsets
 from barnabas.sim.world import InvariantError
 
 PARTITIONS_MAX = 6
@@ -21,7 +19,6 @@ PARTITIONS_MAX = 6
 class Committer(GroupClient):
     """Commits offsets and looks them up; several share a group and its partitions."""
 
-    kind: ClassVar[str] = "committer"
     partitions: list[TopicPartition]
 
     def life(self) -> Talk:
@@ -39,7 +36,6 @@ class Committer(GroupClient):
 class Admin(GroupClient):
     """Grows a topic, and deletes a group of its own after it committed something there."""
 
-    kind: ClassVar[str] = "admin"
     partitions: list[TopicPartition]
     """Those of the topic that it grows; it adds to them."""
 
@@ -72,11 +68,23 @@ class Admin(GroupClient):
         code = yield from self.commit(self.partitions[0], self.rng.randint(0, 1_000))
         if code is not ErrorCode.NONE:
             return
+        asked_ms = self.world.now_ms
         while True:
             answer = yield from self.ask(DeleteGroupsRequest(groups_names=[self.group]))
             code = None if answer is None else ErrorCode(answer.results[0].error_code)
             if code in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
+                yield from self._find_nothing(asked_ms)
                 return
             if code is not None and code not in PASSING:
                 raise InvariantError(f"{self.name} may not delete {self.group}: {code.name}")
             yield from self.pause_before_retry()
+
+    def _find_nothing(self, deleted_ms: int) -> Asking:
+        """Look that nothing is left of what was confirmed before; what comes late may be there."""
+        answer = yield from self.ask(fetch_offsets(self.group, self.partitions[:1]), OFFSET_FETCH)
+        if answer is None or answer.groups[0].error_code != 0:
+            return
+        (part,) = answer.groups[0].topics[0].partitions
+        write = self.ledger.writes.get(part.metadata or "")
+        if write is not None and write.confirmed_ms <= deleted_ms:
+            raise InvariantError(f"{self.group} was deleted, and {write.note} is still there")

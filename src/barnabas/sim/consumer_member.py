@@ -4,8 +4,6 @@ What it must give up it gives up first, says so, and only takes on what it is to
 lost track (an answer did not come), it says everything again.
 """
 
-from typing import ClassVar
-
 from barnabas.model.errors import ErrorCode
 from barnabas.model.ids import TopicPartition
 from barnabas.protocol.messages.consumer_group_heartbeat import (
@@ -28,7 +26,6 @@ LOST_MEMBERSHIP = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH}
 class ConsumerMember(Member):
     """Shares the partitions of one topic with others."""
 
-    kind: ClassVar[str] = "consumer"
     topic: str
     topic_ids: dict[bytes, str]
     epoch = 0
@@ -48,7 +45,7 @@ class ConsumerMember(Member):
         while not self.closing:
             yield from self._report()
             yield Sleep(self.rng.randint(100, 1_000))
-            if self.owned and self.epoch > 0 and self.rng.random() < 0.3:
+            if self.owned and self.epoch > 0 and self.rng.random() < 0.5:
                 yield from self._commit()
         yield from self._leave()
 

@@ -34,6 +34,8 @@ class Faults:
     """How many syncs end in a power cut."""
     kill_gap_ms: int = 0
     """Between ends of the broker's process, which keep what was written."""
+    stop_gap_ms: int = 0
+    """Between stops of the broker as they should be."""
     full_disk_gap_ms: int = 0
     """Between times in which the disk takes nothing more."""
 
@@ -45,12 +47,13 @@ class Faults:
             late_ms_max=rng.choice((0, 50, 3_000, 12_000)),
             sync_ms_max=rng.choice((1, 10, 200)),
             stall_chance=rng.choice((0.0, 0.0, 0.02)),
-            break_gap_ms=rng.choice((0, 400, 2_000)),
-            pause_gap_ms=rng.choice((0, 0, 3_000)),
-            client_crash_gap_ms=rng.choice((0, 0, 2_500)),
+            break_gap_ms=rng.choice((0, 300, 2_000)),
+            pause_gap_ms=rng.choice((0, 0, 800, 3_000)),
+            client_crash_gap_ms=rng.choice((0, 0, 1_000, 4_000)),
             zombie_gap_ms=rng.choice((0, 0, 3_000)),
             power_cut_gap_ms=rng.choice((0, 0, 2_500, 6_000)),
             cut_at_sync=rng.choice((0.0, 0.0, 0.005, 0.02)),
             kill_gap_ms=rng.choice((0, 0, 4_000)),
+            stop_gap_ms=rng.choice((0, 0, 4_000)),
             full_disk_gap_ms=rng.choice((0, 0, 0, 6_000)),
         )

@@ -6,6 +6,7 @@ A mistake of the broker's that a real server would log and survive ends the simu
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from random import Random
 
 from barnabas.handlers.produce_again import Shapes
@@ -71,6 +72,15 @@ class Host:
         self.world.note("broker", f"starts its life {self.life}")
         node.timers.after(CHECKPOINT_INTERVAL_MS, self._checkpoint)
         self._after_event(node)
+
+    def stop(self) -> None:
+        """Do what a broker does before it ends by itself: sync everything, leave a marker."""
+        assert self.node is not None
+        self.world.note("broker", "stops")
+        for partition in self.node.partitions.values():
+            partition.log.flush()
+        with suppress(OSError):  # a full disk: the next start checks everything
+            self.node.stop()
 
     def kill(self, *, power_cut: bool) -> None:
         """End the broker without a word; with the power goes what was not synced."""

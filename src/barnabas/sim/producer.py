@@ -6,7 +6,7 @@ producer id goes alone: before it the broker knows no sequence, and takes any.
 """
 
 from collections import deque
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.errors import ErrorCode
@@ -34,8 +34,6 @@ class Batch(NamedTuple):
 class IdempotentProducer(Coordinated):
     """Writes to one partition."""
 
-    kind: ClassVar[str] = "producer"
-
     def __init__(
         self, world: World, host: Host, name: str, ledger: Ledger, partition: TopicPartition
     ) -> None:
@@ -45,7 +43,7 @@ class IdempotentProducer(Coordinated):
         self.answered = 0
         """How many batches were acknowledged."""
         self._depth = self.rng.choice((1, 2, 5))
-        self._gap_ms = self.rng.choice((50, 200, 600))
+        self._gap_ms = self.rng.choice((100, 300, 900))
         self._unanswered: deque[Batch] = deque()
         self._made = 0
 

@@ -5,7 +5,7 @@ answer's list is ignored from its first offset to its marker.
 """
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from barnabas.model.errors import ErrorCode
 from barnabas.model.ids import TopicPartition
@@ -47,8 +47,6 @@ class Fetched(NamedTuple):
 
 class Reader(Coordinated):
     """Reads one partition from its beginning, over and over."""
-
-    kind: ClassVar[str] = "reader"
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ from barnabas.sim.calm import Calm, is_quiet
 from barnabas.sim.faults import Faults
 from barnabas.sim.host import Host
 from barnabas.sim.reader import Reader
-from barnabas.sim.scenario import FLOW, SHARED, TOPICS, Scenario
+from barnabas.sim.scenario import FLOW, SHARED, TOPICS, Scenario, Theme
 from barnabas.sim.weather import Weather
 from barnabas.sim.world import InvariantError, World
 
@@ -50,8 +50,10 @@ class Result:
 class Run:
     """A world with everybody in it."""
 
-    def __init__(self, seed: int, *, keep_trace: bool = False) -> None:
+    def __init__(self, seed: int, *, theme: Theme | None = None, keep_trace: bool = False) -> None:
         self.world = World(seed, keep_trace=keep_trace)
+        drawn = self.world.rng.choice((Theme.MIXED, *Theme))
+        self.theme = theme or drawn
         self.faults = Faults.swarm(self.world.rng)
         self.host = Host(self.world, Faults())
         self.scenario = Scenario(self.world, self.host)
@@ -60,9 +62,9 @@ class Run:
         """Play the whole run; raise `InvariantError` where something must not be."""
         world, rng = self.world, self.world.rng
         self.host.invariants.append(Watermarks().check)
-        world.note("world", f"{self.faults}")
+        world.note("world", f"{self.theme} {self.faults}")
         self._boot()
-        self.scenario.populate()
+        self.scenario.populate(self.theme)
         for actor in list(self.scenario.actors):
             world.after(rng.randint(0, 1_000), actor.start)
         self._let_faults_happen(rng.randint(FAULTS_MS_MIN, FAULTS_MS_MAX))
@@ -148,9 +150,9 @@ class Watermarks:
             seen[partition] = now
 
 
-def run(seed: int, *, keep_trace: bool = False) -> Result:
-    """Play one seed; say what went wrong, if anything did."""
-    playing = Run(seed, keep_trace=keep_trace)
+def run(seed: int, *, theme: Theme | None = None, keep_trace: bool = False) -> Result:
+    """Play one seed, with the theme it draws or another; say what went wrong, if anything did."""
+    playing = Run(seed, theme=theme, keep_trace=keep_trace)
     result = Result(seed)
     try:
         playing.play()

@@ -1,5 +1,6 @@
 """Who is in a run: drawn from the seed, so that each seed has its own crowd."""
 
+from enum import Enum
 from random import Random
 from typing import TypeVar
 
@@ -26,6 +27,15 @@ TOPICS = {DATA: 2, SHARED: 4, INPUT: 2}
 CLASSIC, CONSUMER, PLAIN, SHORT, FLOW = "classic", "consumer", "plain", "short", "flow"
 
 
+class Theme(Enum):
+    """What a run is about: a bug in one thing shows more often where there is little else."""
+
+    MIXED = "mixed"
+    GROUPS = "groups"
+    FLOW = "flow"
+    TRANSACTIONS = "transactions"
+
+
 class Scenario:
     """The clients of a run, and what they know together."""
 
@@ -43,23 +53,24 @@ class Scenario:
         self.input = [TopicPartition(INPUT, n) for n in range(TOPICS[INPUT])]
         self.topic_ids: dict[bytes, str] = {}
 
-    def populate(self) -> None:
+    def populate(self, theme: Theme) -> None:
         """Draw a crowd."""
-        rng = self.rng
-        for number in range(rng.choice((0, 1, 2))):
+        rng, mixed = self.rng, theme is Theme.MIXED
+        transactional = {Theme.MIXED: (0, 1, 2), Theme.TRANSACTIONS: (2, 3)}.get(theme, (0,))
+        for number in range(rng.choice((0, 1, 2)) if mixed else 0):
+            partition = rng.choice(self.data)
             self._add(
-                IdempotentProducer(
-                    self.world, self.host, f"p{number}", self.ledger, rng.choice(self.data)
-                )
+                IdempotentProducer(self.world, self.host, f"p{number}", self.ledger, partition)
             )
-        for number in range(rng.choice((0, 1, 2, 3))):
+        for number in range(rng.choice(transactional)):
             self._add_transactional(f"t{number}", f"t{number}", new=rng.random() < 0.6)
-        self._add_readers()
-        if rng.random() < 0.5:
+        if theme is not Theme.GROUPS:
+            self._add_readers()
+        if theme is Theme.GROUPS or (mixed and rng.random() < 0.4):
             self._add_classic(rng.choice((2, 3)))
-        if rng.random() < 0.5:
+        if theme is Theme.GROUPS or (mixed and rng.random() < 0.4):
             self._add_consumers(rng.choice((2, 3)))
-        if rng.random() < 0.4:
+        if theme is Theme.FLOW or (mixed and rng.random() < 0.3):
             self._add_flow(rng.choice((2, 3)))
         for number in range(rng.choice((0, 1, 2))):
             self._add_committer(f"o{number}")
@@ -162,6 +173,7 @@ class Scenario:
             instance=instance,
         )
         member.partitions = partitions
+        member.restless = self.rng.choice((0.0, 0.0, 0.15))
         return self._add(member)
 
     def _add_flow(self, count: int) -> None:

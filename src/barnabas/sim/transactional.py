@@ -29,6 +29,8 @@ from barnabas.sim.requests import (
 )
 from barnabas.sim.world import InvariantError, World
 
+OLD, NEW = 1, 2
+"""Transaction versions."""
 TIMEOUT_MS = 4_000
 GIVES_UP = 0.3
 """How often what was not answered is given up: a write, or the whole instance at an end."""
@@ -47,7 +49,12 @@ class AbortableError(Exception):
 class TransactionalProducer(Coordinated):
     """Writes to some partitions in transactions."""
 
-    kind: ClassVar[str] = "transactional"
+    late_from_version: ClassVar[int] = NEW
+    """From which transaction version on requests may come late.
+
+    Before version 2 a late request to end a transaction ends whichever is open by then, in Kafka
+    as here: that is what the raised epochs are for (KIP-890).
+    """
 
     def __init__(
         self,
@@ -67,9 +74,7 @@ class TransactionalProducer(Coordinated):
         self.transactional_id = transactional_id
         self.new = new
         self.group = group
-        # Before version 2 a late request to end a transaction ends whichever is open by then, in
-        # Kafka as here: that is what the raised epochs are for (KIP-890).
-        self.may_be_late = new
+        self.may_be_late = self.late_from_version <= (NEW if new else OLD)
         self.ended = 0
         """How many transactions came to the end that was asked for."""
         self.gap_ms = self.rng.choice((100, 400, 1_000))

@@ -5,8 +5,6 @@ producer, which writes what it made of it together with how far it has read. A s
 away in the meantime is refused by its generation.
 """
 
-from typing import ClassVar
-
 from barnabas.model.errors import ErrorCode
 from barnabas.model.ids import TopicPartition
 from barnabas.sim.actor import Asking, Sleep, Talk
@@ -21,6 +19,8 @@ from barnabas.sim.world import InvariantError
 
 AT_ONCE_MAX = 3
 IDLE_MS = 200
+DAWDLES = 0.3
+DAWDLE_MS_MAX = 3_500
 
 Position = tuple[int, int]
 """A generation, and the offset to read on from in it."""
@@ -29,7 +29,6 @@ Position = tuple[int, int]
 class Transformer(TransactionalProducer):
     """Writes a record for each record that its member is to read."""
 
-    kind: ClassVar[str] = "transformer"
     member: ClassicMember
     _positions: dict[TopicPartition, Position]
 
@@ -64,12 +63,19 @@ class Transformer(TransactionalProducer):
             sources = [shown.value for shown in found]
             yield from self.write(txn, self.rng.choice(self.partitions), len(found), sources)
             assert self.group is not None
+            yield from self._dawdle()
             yield from self.commit_offset(txn, self.group, partition, next_offset, membership)
         except AbortableError:
             wants = End.ABORT
+        yield from self._dawdle()
         yield from self.finish(txn, wants)
         if txn.outcome is End.COMMIT:
             self._positions[partition] = (membership[1], next_offset)
+
+    def _dawdle(self) -> Asking:
+        """Take so long now and then that the group may go on without it."""
+        if self.rng.random() < DAWDLES:
+            yield Sleep(self.rng.randint(0, DAWDLE_MS_MAX))
 
     def _position(self, partition: TopicPartition, generation: int) -> Asking:
         """Return where to read on, which another may have decided; None where nobody knows yet."""

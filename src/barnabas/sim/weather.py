@@ -7,7 +7,8 @@ from barnabas.sim.host import Host
 from barnabas.sim.scenario import Scenario
 from barnabas.sim.world import World
 
-PAUSE_MS_MAX = 9_000
+PAUSES_MS = ((100, 3_000), (6_500, 10_000))
+"""Some shorter than sessions and transactions last, some longer."""
 AWAY_MS_MAX = 8_000
 DOWN_MS_MAX = 1_500
 FULL_MS_MAX = 2_500
@@ -28,10 +29,10 @@ class Weather:
         self._host.faults = faults
         self._host.on_bad_sync = self._cut_power
         scenario, rng = self._scenario, self._world.rng
-        self._every(faults.break_gap_ms, lambda: rng.choice(scenario.actors).lose_connection())
+        self._every(faults.break_gap_ms, self._break_connection)
         self._every(
             faults.pause_gap_ms,
-            lambda: rng.choice(scenario.actors).pause(rng.randint(100, PAUSE_MS_MAX)),
+            lambda: rng.choice(scenario.actors).pause(rng.randint(*rng.choice(PAUSES_MS))),
         )
         self._every(
             faults.client_crash_gap_ms,
@@ -40,6 +41,7 @@ class Weather:
         self._every(faults.zombie_gap_ms, scenario.raise_zombie)
         self._every(faults.power_cut_gap_ms, self._cut_power)
         self._every(faults.kill_gap_ms, lambda: self._stop_broker(power_cut=False))
+        self._every(faults.stop_gap_ms, self._stop_cleanly)
         self._every(faults.full_disk_gap_ms, self._fill_disk)
 
     def turn_good(self) -> None:
@@ -63,6 +65,12 @@ class Weather:
 
         self._world.after(self._world.rng.randint(1, 2 * gap_ms), happen)
 
+    def _break_connection(self) -> None:
+        """Break one that is in use, mostly: there something can be lost."""
+        actors, rng = self._scenario.actors, self._world.rng
+        asking = [actor for actor in actors if actor.is_asking]
+        rng.choice(asking if asking and rng.random() < 0.8 else actors).lose_connection()
+
     def _cut_power(self) -> None:
         self._stop_broker(power_cut=True)
 
@@ -71,6 +79,11 @@ class Weather:
         if host.node is not None and self._bad:
             host.kill(power_cut=power_cut)
             self._world.after(self._world.rng.randint(1, DOWN_MS_MAX), host.start)
+
+    def _stop_cleanly(self) -> None:
+        if self._host.node is not None:
+            self._host.stop()
+            self._stop_broker(power_cut=False)
 
     def _fill_disk(self) -> None:
         self._world.note("broker", "has a full disk")

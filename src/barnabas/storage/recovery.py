@@ -21,7 +21,7 @@ from barnabas.storage.log import (
     Log,
     LogSettings,
 )
-from barnabas.storage.names import LOG_SUFFIX, numbered
+from barnabas.storage.names import INDEX_SUFFIXES, LOG_SUFFIX, numbered
 from barnabas.storage.segment import RELATIVE_OFFSET_MAX, Segment
 from barnabas.storage.swap import SWAP_SUFFIX, finish_swap
 from barnabas.storage.walk import header_at, in_order, walk
@@ -119,6 +119,19 @@ class _Opening:
                 disk.remove(f"{folder}/{name}")
             elif name.endswith(SWAP_SUFFIX):
                 finish_swap(disk, folder, name)
+        self._sweep_indexes()
+
+    def _sweep_indexes(self) -> None:
+        """Remove indexes of segments that a power cut left no other trace of.
+
+        The next segment of that name would take their entries for its own.
+        """
+        names = self._disk.list(self._folder)
+        stems = {name.removesuffix(LOG_SUFFIX) for name in names if name.endswith(LOG_SUFFIX)}
+        for name in names:
+            stem, _, suffix = name.partition(".")
+            if f".{suffix}" in INDEX_SUFFIXES and stem.isdigit() and stem not in stems:
+                self._disk.remove(f"{self._folder}/{name}")
 
     def _load_epochs(self) -> bool:
         try:

@@ -256,3 +256,18 @@ def test_a_transaction_whose_marker_is_known_to_no_good_snapshot_does_not_stay_o
     again = opened(disk, clean=True)
     assert 99 in again.log.producers.by_id
     assert again.log.producers.open_transactions() == {}
+
+
+@pytest.mark.parametrize("left", [7, 34], ids=["torn", "whole"])
+def test_an_index_whose_segment_a_power_cut_took_does_not_join_the_next_one(left: int) -> None:
+    disk = MemoryDisk()
+    log = open_log(disk, FOLDER, SETTINGS, root="data").log
+    append(log, make_batch(producer=(7, 0, 0), attributes=TRANSACTIONAL))
+    log.flush()
+    end = log.end_offset
+    stale = disk.open(f"{FOLDER}/{end:020d}.txnindex", create=True)
+    stale.append((struct.pack(">hqqqq", 0, 9, 0, end, end)[:left],))
+    log = open_log(disk, FOLDER, SETTINGS, root="data").log
+    log.roll()
+    append(log, make_marker(7, commit=False))
+    assert log.aborted(0, log.end_offset) == [Aborted(7, 0, end, end + 1)]
