@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
+from barnabas.model.version import __version__
+
 if TYPE_CHECKING:
     from barnabas.testing.broker import Broker
-
-__version__ = "0.1.0"
 __all__ = ["Broker", "__version__"]
 
 

@@ -10,9 +10,6 @@ from uuid import uuid4
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from barnabas.cli.connection import split_address
-from barnabas.cli.failure import CommandError
-from barnabas.cli.wire import Link
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
@@ -27,6 +24,9 @@ from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
 from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
+from barnabas.wire.addresses import split_address
+from barnabas.wire.failures import LinkError
+from barnabas.wire.link import Link
 
 REQUEST_TIMEOUT_S = 30.0
 GROUP_REQUESTS = (
@@ -96,7 +96,7 @@ def require_apis(bootstrap: str, what: str, requests: Sequence[type[Message]]) -
     try:
         for request in requests:
             link.version(request)
-    except CommandError as error:
+    except LinkError as error:
         pytest.skip(f"the broker serves no {what}: {error}")
     finally:
         link.close()

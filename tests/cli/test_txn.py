@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException, Producer
 
 from barnabas.cli.scopes import Place
 from barnabas.cli.transactions import OpenTransaction, Transactions
-from barnabas.cli.wire import Wire
+from barnabas.wire.cluster import Wire
 
 pytestmark = pytest.mark.compat
 
@@ -61,7 +61,7 @@ def committed_records(run: Run, topic: str) -> list[str]:
 
 
 def open_on(bootstrap: str, place: Place) -> list[OpenTransaction]:
-    with Wire(bootstrap, None) as wire:
+    with Wire({"bootstrap.servers": bootstrap}) as wire:
         return Transactions(wire).open_on([place])
 
 
@@ -143,4 +143,4 @@ def test_a_transaction_within_its_timeout_does_not_hang(run: Run, opened: str) -
 
 def test_only_plaintext_is_spoken(run: Run) -> None:
     done = run("txn", "list", "-X", "security.protocol=ssl", code=1)
-    assert b"cannot speak ssl" in done.stderr
+    assert b"ssl is not spoken here" in done.stderr

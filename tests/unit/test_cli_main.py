@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from barnabas.cli.connection import split_address
-from barnabas.cli.failure import CommandError
+from barnabas.wire.addresses import split_address
+from barnabas.wire.failures import LinkError
 
 HEAVY = ("confluent_kafka", "rich", "typer", "barnabas.cli.topic")
 
@@ -100,5 +100,5 @@ def test_addresses(address: str, place: tuple[str, int]) -> None:
 
 @pytest.mark.parametrize("address", ["a:b", "a:0", "a:65536", "a:"])
 def test_bad_addresses(address: str) -> None:
-    with pytest.raises(CommandError, match="HOST:PORT"):
+    with pytest.raises(LinkError, match="HOST:PORT"):
         split_address(address)

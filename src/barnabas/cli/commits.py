@@ -5,7 +5,6 @@ from collections.abc import Iterable
 
 from barnabas.cli.groups import group_failure
 from barnabas.cli.scopes import Place
-from barnabas.cli.wire import Kind, Wire, settled
 from barnabas.model.errors import ErrorCode
 from barnabas.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -13,6 +12,7 @@ from barnabas.protocol.messages.offset_delete import (
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
 )
+from barnabas.wire.cluster import Kind, Wire, settled
 
 
 def delete_commits(wire: Wire, group: str, places: Iterable[Place]) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from barnabas.cli.failure import CommandError, no_broker
+from barnabas.wire.addresses import split_address
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Producer
@@ -75,17 +76,6 @@ def require_listener(bootstrap: str, timeout_s: float = CONNECT_TIMEOUT_S) -> No
         except OSError:
             continue
     raise no_broker(bootstrap)
-
-
-def split_address(address: str) -> tuple[str, int]:
-    """Split [PROTOCOL://]HOST[:PORT]; a name in brackets is an IPv6 address."""
-    place = address.strip().rpartition("://")[2]
-    host, separator, port = place.rpartition(":")
-    if not separator or place.endswith("]"):
-        host, port = place, "9092"
-    if not port.isdecimal() or not 0 < int(port) < 65536:
-        raise CommandError(f"--bootstrap {address!r} is not HOST:PORT; {port!r} is not a port")
-    return host.strip("[]") or "127.0.0.1", int(port)
 
 
 def open_admin(bootstrap: str, properties: list[str] | None) -> "AdminClient":

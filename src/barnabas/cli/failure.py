@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
+from barnabas.wire.failures import LinkError, RefusedError
+
 ADVICE_BY_NAME = {
     "TOPIC_AUTHORIZATION_FAILED": "ask for an ACL on the topic",
     "GROUP_AUTHORIZATION_FAILED": "ask for an ACL on the group",
@@ -71,7 +73,11 @@ def quiet_exit() -> NoReturn:
 
 
 def _sentence(error: Exception) -> str | None:
-    """Word what librdkafka or the operating system reported; None for a bug of ours."""
+    """Word what a broker, librdkafka or the system reported; None for a bug of ours."""
+    if isinstance(error, RefusedError):
+        return f"{error.what}: {_code_sentence(error.code)}"
+    if isinstance(error, LinkError):
+        return str(error)
     if isinstance(error, OSError):
         return f"{error.filename or 'input'}: {error.strerror or error}"
     kafka = sys.modules.get("confluent_kafka")
@@ -87,3 +93,9 @@ def kafka_sentence(carried: object) -> str:
     text = carried.str() if hasattr(carried, "str") else str(carried)
     advice = ADVICE_BY_NAME.get(name)
     return f"{text}; {advice}" if advice else str(text)
+
+
+def _code_sentence(code: int) -> str:
+    from confluent_kafka import KafkaError
+
+    return kafka_sentence(KafkaError(code))

@@ -259,8 +259,8 @@ def _delete_commits(
     bootstrap: str, properties: list[str] | None, name: str, places: "list[Place]"
 ) -> None:
     from barnabas.cli.commits import delete_commits
-    from barnabas.cli.wire import Wire
+    from barnabas.wire.cluster import Wire
 
-    with Wire(bootstrap, properties) as wire:
+    with Wire(settings(bootstrap, properties), "barnabas-cli") as wire:
         delete_commits(wire, name, places)
     say(f"Deleted what group {name} has committed for {plural(len(places), 'partition')}")

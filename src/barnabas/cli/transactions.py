@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass
 
 from barnabas.cli.failure import CommandError
 from barnabas.cli.scopes import Place
-from barnabas.cli.wire import Kind, Node, Wire, require, settled
 from barnabas.model.errors import ErrorCode
 from barnabas.protocol.messages import describe_producers, describe_transactions
 from barnabas.protocol.messages.describe_producers import (
@@ -39,6 +38,7 @@ from barnabas.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from barnabas.wire.cluster import Kind, Node, Wire, require, settled
 
 ONGOING = "Ongoing"
 ENDING = {"PrepareCommit", "PrepareAbort", "PrepareEpochFence"}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from barnabas.cli.connection import DEFAULT_BOOTSTRAP, Bootstrap, Json, Properties
+from barnabas.cli.connection import DEFAULT_BOOTSTRAP, Bootstrap, Json, Properties, settings
 from barnabas.cli.durations import format_duration, parse_duration_ms
 from barnabas.cli.failure import CommandError
 from barnabas.cli.output import plural, print_json, print_table, say
@@ -17,7 +17,7 @@ from barnabas.cli.scopes import expand, parse_scope
 if TYPE_CHECKING:
     from barnabas.cli.scopes import Place
     from barnabas.cli.transactions import Transactions
-    from barnabas.cli.wire import Wire
+    from barnabas.wire.cluster import Wire
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -178,9 +178,9 @@ def hanging(
 
 
 def _wire(bootstrap: str, properties: list[str] | None) -> "Wire":
-    from barnabas.cli.wire import Wire
+    from barnabas.wire.cluster import Wire
 
-    return Wire(bootstrap, properties)
+    return Wire(settings(bootstrap, properties), "barnabas-cli")
 
 
 def _abort_everywhere(transactions: "Transactions", transactional_id: str) -> None:

@@ -8,9 +8,6 @@ from struct import Struct
 
 import pytest
 
-from barnabas.cli import wire as wires
-from barnabas.cli.failure import CommandError
-from barnabas.cli.wire import Kind, Link, Node, Wire
 from barnabas.model.errors import ErrorCode
 from barnabas.protocol.codec import decode_exact, encoder
 from barnabas.protocol.headers import RequestHeader, parse_request_header, response_header
@@ -25,6 +22,10 @@ from barnabas.protocol.messages.list_transactions import (
     ListTransactionsRequest,
     ListTransactionsResponse,
 )
+from barnabas.wire import cluster as wires
+from barnabas.wire.cluster import Kind, Node, Wire
+from barnabas.wire.failures import LinkError
+from barnabas.wire.link import Link
 
 LENGTH = Struct(">i")
 FIND_COORDINATOR, API_VERSIONS, LIST_TRANSACTIONS = 10, 18, 66
@@ -84,7 +85,7 @@ def test_the_highest_version_that_both_know_is_spoken() -> None:
         found = link.ask(ListTransactionsRequest(), ListTransactionsResponse)
         link.close()
     assert found.error_code == 15
-    assert asked == [(LIST_TRANSACTIONS, 1, "barnabas-cli")]
+    assert asked == [(LIST_TRANSACTIONS, 1, "barnabas")]
 
 
 def test_a_broker_older_than_the_question_is_asked_again() -> None:
@@ -107,7 +108,7 @@ def test_a_broker_older_than_the_question_is_asked_again() -> None:
 def test_an_api_that_is_not_served_is_named() -> None:
     with broker(lambda header, _: answer(header, serves())) as address:
         link = Link(*address)
-        with pytest.raises(CommandError, match="does not serve ListTransactions"):
+        with pytest.raises(LinkError, match="does not serve ListTransactions"):
             link.ask(ListTransactionsRequest(), ListTransactionsResponse)
         link.close()
 
@@ -122,7 +123,7 @@ def test_an_api_that_is_not_served_is_named() -> None:
     ],
 )
 def test_whoever_is_no_broker_is_told_apart(said: bytes | None, sentence: str) -> None:
-    with broker(lambda *_: said) as address, pytest.raises(CommandError, match=sentence):
+    with broker(lambda *_: said) as address, pytest.raises(LinkError, match=sentence):
         Link(*address)
 
 
@@ -144,14 +145,14 @@ def test_a_coordinator_may_need_time(high: int, monkeypatch: pytest.MonkeyPatch)
         found = FindCoordinatorResponse(node_id=3, host="there", port=9, error_code=code)
         return answer(header, found)
 
-    with broker(reply) as (host, port), Wire(f"{host}:{port}", None) as wire:
+    with broker(reply) as (host, port), Wire({"bootstrap.servers": f"{host}:{port}"}) as wire:
         assert wire.coordinator(Kind.TRANSACTION, "billing") == Node(3, "there", 9)
     assert keys.count("billing") == 2
 
 
 def test_nobody_there_is_one_sentence() -> None:
-    with Wire("127.0.0.1:1,127.0.0.1:2", None) as wire:
-        with pytest.raises(CommandError, match=r"No broker answered at 127.0.0.1:1,127.0.0.1:2"):
+    with Wire({"bootstrap.servers": "127.0.0.1:1,127.0.0.1:2"}) as wire:
+        with pytest.raises(LinkError, match=r"No broker answered at 127.0.0.1:1,127.0.0.1:2"):
             wire.nodes()
-        with pytest.raises(CommandError, match=r"Broker 7 says it is at 127.0.0.1:1"):
+        with pytest.raises(LinkError, match=r"Broker 7 says it is at 127.0.0.1:1"):
             wire.ask(Node(7, "127.0.0.1", 1), ListTransactionsRequest(), ListTransactionsResponse)

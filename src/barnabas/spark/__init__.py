@@ -1,0 +1,1 @@
+"""Topics in Spark: a PySpark data source and sink, and helpers over Structured Streaming."""

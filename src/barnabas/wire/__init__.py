@@ -1,0 +1,1 @@
+"""Requests that confluent-kafka cannot make, over plain sockets."""

@@ -1,0 +1,142 @@
+"""One connection to one broker, one request at a time.
+
+A link asks its broker for ApiVersions first and then speaks the highest version of each API
+that both sides know. Whatever fails on the way is a sentence that names broker and API.
+Connections are plaintext: TLS and SASL are librdkafka's, and not at hand here.
+"""
+
+import contextlib
+import socket
+from collections.abc import Iterator
+from struct import Struct
+from typing import TypeVar
+
+from barnabas.model.errors import ErrorCode, WireError
+from barnabas.model.version import __version__
+from barnabas.protocol.apis import APIS, ApiFacts
+from barnabas.protocol.codec import decode_exact, encoder
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.request_header import RequestHeader
+from barnabas.wire.failures import LinkError
+
+CONNECT_TIMEOUT_S = 3.0
+ANSWER_TIMEOUT_S = 30.0
+API_VERSIONS = 18
+ANSWER_BYTES_MAX = 1 << 28
+
+_LENGTH = Struct(">i")
+_FIRST_CODE = Struct(">h")
+_KEYS = {facts.request: key for key, facts in APIS.items()}
+
+M = TypeVar("M", bound=Message)
+
+
+class Link:
+    """One connection, and what the broker behind it serves."""
+
+    def __init__(self, host: str, port: int, client_id: str = "barnabas") -> None:
+        self._client_id = client_id
+        self._address = f"{host}:{port}"
+        self._socket = socket.create_connection((host, port), CONNECT_TIMEOUT_S)
+        self._socket.settimeout(ANSWER_TIMEOUT_S)
+        self._correlation_id = 0
+        try:
+            self._served = self._ask_versions()
+        except LinkError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Hang up."""
+        self._socket.close()
+
+    def version(self, request: type[Message]) -> int:
+        """Return the highest version of an API that both sides know."""
+        key = _KEYS[request.__name__]
+        facts = APIS[key]
+        low, high = self._served.get(key, (0, -1))
+        version = min(facts.high, high)
+        if version < max(facts.low, low):
+            raise LinkError(
+                f"The broker at {self._address} does not serve {facts.name} in a version known "
+                f"here ({facts.low} to {facts.high}); upgrade the broker"
+            )
+        return version
+
+    def ask(self, request: Message, expected: type[M]) -> M:
+        """Send a request and return its answer."""
+        version = self.version(type(request))
+        facts = APIS[_KEYS[type(request).__name__]]
+        frame = self._exchange(request, facts, version)
+        with self._blamed(facts):
+            return decode_exact(expected, version, frame, 5 if _is_flexible(facts, version) else 4)
+
+    def _ask_versions(self) -> dict[int, tuple[int, int]]:
+        request = ApiVersionsRequest(
+            client_software_name=self._client_id, client_software_version=__version__
+        )
+        facts, version = APIS[API_VERSIONS], APIS[API_VERSIONS].high
+        frame = self._exchange(request, facts, version)
+        with self._blamed(facts):
+            # A broker older than the request answers with this code, in version 0 (KIP-511).
+            if frame[4:6] == _FIRST_CODE.pack(ErrorCode.UNSUPPORTED_VERSION):
+                version = 0
+                frame = self._exchange(request, facts, version)
+            answer = decode_exact(ApiVersionsResponse, version, frame, 4)
+        return {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
+
+    def _exchange(self, request: Message, facts: ApiFacts, version: int) -> bytes:
+        self._correlation_id += 1
+        header = RequestHeader(
+            request_api_key=_KEYS[facts.request],
+            request_api_version=version,
+            correlation_id=self._correlation_id,
+            client_id=self._client_id,
+        )
+        head = encoder(RequestHeader, 2 if version >= facts.flexible_from else 1)(header)
+        body = head + encoder(type(request), version)(request)
+        with self._blamed(facts):
+            self._socket.sendall(_LENGTH.pack(len(body)) + body)
+            (size,) = _LENGTH.unpack(self._receive(4))
+            if not 4 <= size <= ANSWER_BYTES_MAX:
+                raise WireError(f"an answer of {size} bytes")
+            frame = self._receive(size)
+            if frame[:4] != _LENGTH.pack(self._correlation_id):
+                raise WireError("an answer to another request")
+        return frame
+
+    def _receive(self, size: int) -> bytes:
+        parts: list[bytes] = []
+        while size:
+            part = self._socket.recv(min(size, 1 << 20))
+            if not part:
+                raise ConnectionResetError
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    @contextlib.contextmanager
+    def _blamed(self, facts: ApiFacts) -> Iterator[None]:
+        """Word what goes wrong with the broker and the API."""
+        try:
+            yield
+        except TimeoutError as error:
+            raise LinkError(
+                f"{self._address} did not answer {facts.name} within {ANSWER_TIMEOUT_S:.0f} s; "
+                "look at its log, or try again"
+            ) from error
+        except OSError as error:
+            raise LinkError(
+                f"{self._address} closed the connection on {facts.name}; "
+                "check that the port is a plaintext one and look at the broker's log"
+            ) from error
+        except WireError as error:
+            raise LinkError(
+                f"{self._address} did not answer {facts.name} as a Kafka broker ({error}); "
+                "check the port"
+            ) from error
+
+
+def _is_flexible(facts: ApiFacts, version: int) -> bool:
+    return version >= facts.flexible_from and _KEYS[facts.request] != API_VERSIONS
