@@ -51,6 +51,8 @@ TOPIC_IDS_FROM = 10
 INT64_MAX = (1 << 63) - 1
 NONE = ErrorCode.NONE
 
+_new = tuple.__new__
+
 
 class AskedPartition(Protocol):
     """A partition in a request, of either kind."""
@@ -253,16 +255,20 @@ class Offsets:
     def replay_again(
         self, rows: Sequence[OffsetRecord], offsets: Sequence[int], now_ms: int
     ) -> None:
-        """Take in commits that are like earlier ones but for offset and time."""
+        """Take in commits of one group that are like earlier ones but for offset and time."""
         group = rows[0].group
         if group not in self._groups:
             self._groups[group] = SimpleGroup(group)
-        store = self._store
+        order = self._store.next_order()
+        topic, partitions = "", {}
         for row, offset in zip(rows, offsets, strict=True):
+            if row.topic != topic:
+                topic = row.topic
+                partitions = self._store.partitions(group, topic)
             _, epoch, note, _, expire_ms, topic_id, _ = row.committed
-            order = store.next_order()
-            committed = Committed(offset, epoch, note, now_ms, expire_ms, topic_id, order)
-            store.put(group, row.topic, row.partition, committed)
+            partitions[row.partition] = _new(
+                Committed, (offset, epoch, note, now_ms, expire_ms, topic_id, order)
+            )
 
     def replay(self, stored: Stored, producer: ProducerIdAndEpoch | None) -> None:
         """Take in a committed offset, or one that waits for its transaction."""
