@@ -45,6 +45,7 @@ EPILOG = (
     "barnabas telemetry collect --sample h200 --speed max --start now"
 )
 RECORDED = "recorded"
+NOW = "now"
 DCGM_INTERVAL = "30s"
 SMI_INTERVAL = "1s"
 
@@ -63,6 +64,43 @@ class FormatChoice(StrEnum):
     AUTO = "auto"
     NVIDIA_SMI = "nvidia-smi"
     LONG = "long"
+
+
+Files = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="FILE...", help="CSV of nvidia-smi, or long CSV; .gz is fine."),
+]
+Dcgm = Annotated[
+    list[str] | None,
+    typer.Option(metavar="URL", help="A dcgm-exporter to scrape; may be repeated."),
+]
+NvidiaSmi = Annotated[bool, typer.Option("--nvidia-smi", help="Run nvidia-smi on this machine.")]
+BundledSample = Annotated[
+    str | None, typer.Option(metavar="NAME", help="A bundled recording: h200.")
+]
+FileFormatOption = Annotated[FormatChoice, typer.Option("--format", help="What the files are.")]
+LayoutOption = Annotated[
+    LayoutChoice,
+    typer.Option(help="A message a metric, or a message a GPU; auto: as the source has it."),
+]
+Interval = Annotated[
+    str | None,
+    typer.Option(help="How often to ask: 30s of exporters, 1s of nvidia-smi if not given."),
+]
+Rounds = Annotated[int | None, typer.Option(min=1, help="Stop after asking so many times.")]
+Follow = Annotated[bool, typer.Option("--follow", "-F", help="Go on reading as the file grows.")]
+Loop = Annotated[int, typer.Option(min=1, help="Run through the recording so many times.")]
+Start = Annotated[
+    str,
+    typer.Option(
+        help="When the recording begins: recorded, an ISO time, or now "
+        "(at other speeds than 1 it ends now)."
+    ),
+]
+Timezone = Annotated[str, typer.Option(help="The zone of nvidia-smi's times.")]
+Hostname = Annotated[
+    str | None, typer.Option(help="Whose cards they are, where the source does not say.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -126,67 +164,54 @@ class Request:
         if (self.interval or self.rounds) and not (self.dcgm or self.nvidia_smi):
             raise CommandError("--interval and --rounds are for --dcgm and --nvidia-smi")
 
-    def items(self, sources: "Sources") -> "Iterator[Item]":
+    def items(self, sources: "Sources", speed: float) -> "Iterator[Item]":
         """Open the source."""
         from barnabas.telemetry.inputs import FileFormat
 
-        start_ms = None if self.start == RECORDED else parse_instant_ms(self.start, "--start")
         if self.dcgm:
             interval_ms = parse_interval_ms(self.interval or DCGM_INTERVAL, "--interval")
             return sources.exporters(self.dcgm, interval_s=interval_ms / 1000, rounds=self.rounds)
         if self.nvidia_smi:
             interval_ms = parse_interval_ms(self.interval or SMI_INTERVAL, "--interval")
             return sources.nvidia_smi(interval_ms=interval_ms, rounds=self.rounds)
+        start_ms, end_ms = self.moved(speed)
         if self.sample is not None:
-            return sources.sample(self.sample, loop=self.loop, start_ms=start_ms)
+            return sources.sample(self.sample, loop=self.loop, start_ms=start_ms, end_ms=end_ms)
         file_format = FileFormat(self.file_format)
         if self.follow:
             return sources.followed(self.files[0], file_format)
-        return sources.files(self.files, file_format, loop=self.loop, start_ms=start_ms)
+        return sources.files(
+            self.files, file_format, loop=self.loop, start_ms=start_ms, end_ms=end_ms
+        )
+
+    def moved(self, speed: float) -> tuple[int | None, int | None]:
+        """Return where the recording is to begin or to end; None leaves it where it is.
+
+        "now" begins now at real time and ends now at any other speed: a sample from the future
+        would be taken for one from a wrong clock.
+        """
+        if self.start == RECORDED:
+            return None, None
+        at_ms = parse_instant_ms(self.start, "--start")
+        return (None, at_ms) if self.start == NOW and speed != 1.0 else (at_ms, None)
 
 
 def collect(  # noqa: PLR0913 - one parameter an option
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="FILE...", help="CSV of nvidia-smi, or long CSV; .gz is fine."),
-    ] = None,
+    files: Files = None,
     *,
-    dcgm: Annotated[
-        list[str] | None,
-        typer.Option(metavar="URL", help="A dcgm-exporter to scrape; may be repeated."),
-    ] = None,
-    nvidia_smi: Annotated[
-        bool, typer.Option("--nvidia-smi", help="Run nvidia-smi on this machine.")
-    ] = False,
-    sample: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A bundled recording: h200.")
-    ] = None,
-    file_format: Annotated[
-        FormatChoice, typer.Option("--format", help="What the files are.")
-    ] = FormatChoice.AUTO,
-    layout: Annotated[
-        LayoutChoice,
-        typer.Option(help="A message a metric, or a message a GPU; auto: as the source has it."),
-    ] = LayoutChoice.AUTO,
-    interval: Annotated[
-        str | None,
-        typer.Option(help="How often to ask: 30s of exporters, 1s of nvidia-smi if not given."),
-    ] = None,
-    rounds: Annotated[
-        int | None, typer.Option(min=1, help="Stop after asking so many times.")
-    ] = None,
+    dcgm: Dcgm = None,
+    nvidia_smi: NvidiaSmi = False,
+    sample: BundledSample = None,
+    file_format: FileFormatOption = FormatChoice.AUTO,
+    layout: LayoutOption = LayoutChoice.AUTO,
+    interval: Interval = None,
+    rounds: Rounds = None,
     speed: Speed = "1",
-    follow: Annotated[
-        bool, typer.Option("--follow", "-F", help="Go on reading as the file grows.")
-    ] = False,
-    loop: Annotated[int, typer.Option(min=1, help="Run through the recording so many times.")] = 1,
-    start: Annotated[
-        str, typer.Option(help="Move the recording here: recorded, now, or an ISO time.")
-    ] = RECORDED,
-    timezone: Annotated[str, typer.Option(help="The zone of nvidia-smi's times.")] = "UTC",
-    hostname: Annotated[
-        str | None, typer.Option(help="Whose cards they are, where the source does not say.")
-    ] = None,
+    follow: Follow = False,
+    loop: Loop = 1,
+    start: Start = RECORDED,
+    timezone: Timezone = "UTC",
+    hostname: Hostname = None,
     tick: TickAfter = "3m",
     topic: Topic = SAMPLES,
     refused_topic: Refused = REFUSED,
@@ -254,7 +279,7 @@ def _run(request: Request, target: Target, plan: Plan) -> None:
     )
     try:
         with sending(publisher, display):
-            _send(request.items(sources), collector, display)
+            _send(request.items(sources, plan.speed), collector, display)
             if plan.tick_ms:
                 collector.tick(plan.hostname, plan.tick_ms)
     except (InputError, EndpointError, SmiError) as error:

@@ -35,7 +35,7 @@ TickAfter = Annotated[
     typer.Option(
         "--tick",
         metavar="DURATION",
-        help="After the last sample, move event time on by this, so that windows close; 0s: do not.",
+        help="How far to move event time on after the last sample, to close windows; 0s: not.",
     ),
 ]
 

@@ -44,6 +44,29 @@ EPILOG = (
 SOURCE = "simulate"
 
 
+Gpus = Annotated[int, typer.Option(min=1, help="How many cards, eight to a host.")]
+Interval = Annotated[str, typer.Option(help="How often each is sampled.")]
+Duration = Annotated[str, typer.Option(help="How long, in the fleet's own time.")]
+Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same fleet.")]
+Start = Annotated[
+    str | None,
+    typer.Option(
+        help="Event time of the first sample: now, or an ISO time. "
+        "If not given: now at speed 1, else so that the last sample lies at now."
+    ),
+]
+LayoutOption = Annotated[LayoutChoice, typer.Option(help="A message a metric, or a message a GPU.")]
+Faults = Annotated[str, typer.Option(metavar="NAME,...", help="Which faults: all, none, or names.")]
+FaultShare = Annotated[float, typer.Option(min=0, max=1, help="The share of cards with a fault.")]
+LabelsFile = Annotated[Path | None, typer.Option(help="Write the truth here, as JSON lines.")]
+DirtShare = Annotated[
+    float, typer.Option(min=0, max=1, help="Mix in malformed messages, this share.")
+]
+DirtLabelsFile = Annotated[
+    Path | None, typer.Option(help="Write what the dirt is here, as JSON lines.")
+]
+
+
 def register(app: typer.Typer) -> None:
     """Add the command to the group."""
     app.command("simulate", help=HELP, epilog=EPILOG)(simulate)
@@ -63,36 +86,18 @@ class Request:
 
 def simulate(  # noqa: PLR0913 - one parameter an option
     *,
-    gpus: Annotated[int, typer.Option(min=1, help="How many cards, eight to a host.")] = 64,
-    interval: Annotated[str, typer.Option(help="How often each is sampled.")] = "1s",
-    duration: Annotated[str, typer.Option(help="How long, in the fleet's own time.")] = "5m",
+    gpus: Gpus = 64,
+    interval: Interval = "1s",
+    duration: Duration = "5m",
     speed: Speed = "1",
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same fleet.")] = 1,
-    start: Annotated[
-        str | None,
-        typer.Option(
-            help="Event time of the first sample: now, or an ISO time. "
-            "If not given: now at speed 1, else so that the last sample lies at now."
-        ),
-    ] = None,
-    layout: Annotated[
-        LayoutChoice, typer.Option(help="A message a metric, or a message a GPU.")
-    ] = LayoutChoice.SNAPSHOT,
-    faults: Annotated[
-        str, typer.Option(metavar="NAME,...", help="Which faults: all, none, or names.")
-    ] = "all",
-    fault_share: Annotated[
-        float, typer.Option(min=0, max=1, help="The share of cards with a fault.")
-    ] = 0.2,
-    labels: Annotated[
-        Path | None, typer.Option(help="Write the truth here, as JSON lines.")
-    ] = None,
-    dirt: Annotated[
-        float, typer.Option(min=0, max=1, help="Mix in malformed messages, this share.")
-    ] = 0.0,
-    dirt_labels: Annotated[
-        Path | None, typer.Option(help="Write what the dirt is here, as JSON lines.")
-    ] = None,
+    seed: Seed = 1,
+    start: Start = None,
+    layout: LayoutOption = LayoutChoice.SNAPSHOT,
+    faults: Faults = "all",
+    fault_share: FaultShare = 0.2,
+    labels: LabelsFile = None,
+    dirt: DirtShare = 0.0,
+    dirt_labels: DirtLabelsFile = None,
     tick: TickAfter = "3m",
     topic: Topic = SAMPLES,
     refused_topic: Refused = REFUSED,

@@ -38,7 +38,9 @@ def parse_labels(text: str) -> Mapping[str, str]:
     inner = text.strip().removeprefix("{").removesuffix("}").strip()
     if not inner:
         return {}
-    _, labels, _ = _sample(f"labels{{{inner}}} 0")
+    # Dumps of Prometheus keep the metric's name among the labels; a second name is an error.
+    name = "" if "__name__" in inner else "labels"
+    _, labels, _ = _sample(f"{name}{{{inner}}} 0")
     return labels
 
 

@@ -7,7 +7,7 @@ the field, so the query is asked again without it.
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 
 FIELDS = (
     "timestamp", "index", "uuid", "name", "driver_version", "pci.bus_id",
@@ -16,6 +16,7 @@ FIELDS = (
     "clocks.current.sm", "clocks.current.memory", "clocks.max.sm",
     "clocks_event_reasons.active", "clocks_throttle_reasons.active",
     "ecc.errors.corrected.volatile.total", "ecc.errors.uncorrected.volatile.total",
+    "remapped_rows.uncorrectable",
 )  # fmt: skip
 UNKNOWN_FIELD = re.compile(r'Field "([^"]+)" is not a valid field')
 
@@ -24,7 +25,9 @@ class SmiError(RuntimeError):
     """nvidia-smi cannot be run; the text says what to change."""
 
 
-def live_lines(interval_ms: int, *, program: str = "nvidia-smi") -> Iterator[tuple[int, str]]:
+def live_lines(
+    interval_ms: int, *, program: str = "nvidia-smi"
+) -> Generator[tuple[int, str], None, None]:
     """Return numbered lines, the header first, until the process ends or the iterator is closed."""
     path = shutil.which(program)
     if path is None:

@@ -14,7 +14,7 @@ what a dead letter says.
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -220,7 +220,11 @@ def _read_tick(body: dict[str, Any]) -> Tick:
     return Tick(timestamp_ms=_time(body), hostname=_text(body, "hostname", ""))
 
 
-_READERS = {SAMPLE_TYPE: _read_sample, SNAPSHOT_TYPE: _read_snapshot, TICK_TYPE: _read_tick}
+_READERS: dict[str, Callable[[dict[str, Any]], Sample | Snapshot | Tick]] = {
+    SAMPLE_TYPE: _read_sample,
+    SNAPSHOT_TYPE: _read_snapshot,
+    TICK_TYPE: _read_tick,
+}
 
 
 def _json(body: object) -> bytes:

@@ -42,7 +42,6 @@ METRIC_BY_COLUMN = {
     "ecc.errors.corrected.volatile.total": "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL",
     "ecc.errors.uncorrected.volatile.total": "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL",
     "remapped_rows.uncorrectable": "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS",
-    "pcie.replay_counter": "DCGM_FI_DEV_PCIE_REPLAY_COUNTER",
 }
 """Where two columns mean one metric, the one that stands first here wins."""
 

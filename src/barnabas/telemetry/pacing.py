@@ -5,12 +5,13 @@ The clock is handed in, so that an hour of replay is a moment in a test.
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from barnabas.telemetry.messages import Snapshot
 from barnabas.telemetry.readings import Reading, Refusal
 
+LONE_SAMPLE_GAP_MS = 1_000
 MAX_SPEED = 0.0
 """Stands for "as fast as possible"."""
 NAP_S = 0.25
@@ -66,33 +67,60 @@ class Pacer:
             self._clock.sleep(min(left_s, NAP_S))
 
 
+@dataclass(frozen=True)
+class Span:
+    """The time that a recording covers, with the gap that follows on its last sample."""
+
+    first_ms: int
+    last_ms: int
+    gap_ms: int
+
+    @property
+    def period_ms(self) -> int:
+        """How far a second round must lie behind the first."""
+        return self.last_ms - self.first_ms + self.gap_ms
+
+
+def measure(readings: Iterable[Reading]) -> Span | None:
+    """Return the span of a recording; None where nothing in it can be read."""
+    times = sorted({each.timestamp_ms for each in readings if not isinstance(each, Refusal)})
+    if not times:
+        return None
+    gap_ms = times[-1] - times[-2] if len(times) > 1 else LONE_SAMPLE_GAP_MS
+    return Span(times[0], times[-1], gap_ms)
+
+
 def repeated(
-    source: Callable[[], Iterable[Reading]], times: int, *, start_ms: int | None = None
+    source: Callable[[], Iterable[Reading]],
+    times: int = 1,
+    *,
+    start_ms: int | None = None,
+    end_ms: int | None = None,
 ) -> Iterator[Reading]:
     """Run through a recording several times, each one following on the one before.
 
-    Times are moved so that the first sample lies at `start_ms`, where one is given, and so that
-    no round repeats an instant of another.
+    Where asked for, times are moved so that the first sample lies at `start_ms`, or the very last
+    one at `end_ms`; no round repeats an instant of another. What cannot be read is yielded in
+    the first round only.
     """
-    shift_ms: int | None = None if start_ms is not None else 0
-    for _ in range(times):
-        first_ms = last_ms = before_last_ms = None
+    if times == 1 and start_ms is None and end_ms is None:
+        yield from source()
+        return
+    span = measure(source())
+    if span is None:
+        yield from source()
+        return
+    shift_ms = 0
+    if start_ms is not None:
+        shift_ms = start_ms - span.first_ms
+    elif end_ms is not None:
+        shift_ms = end_ms - span.last_ms - (times - 1) * span.period_ms
+    for turn in range(times):
         for reading in source():
-            if isinstance(reading, Refusal):
+            if not isinstance(reading, Refusal):
+                yield moved(reading, shift_ms + turn * span.period_ms)
+            elif turn == 0:
                 yield reading
-                continue
-            if first_ms is None:
-                first_ms = reading.timestamp_ms
-                if shift_ms is None:
-                    assert start_ms is not None
-                    shift_ms = start_ms - first_ms
-            if last_ms is None or reading.timestamp_ms > last_ms:
-                before_last_ms, last_ms = last_ms, reading.timestamp_ms
-            yield moved(reading, shift_ms or 0)
-        if first_ms is None or last_ms is None:
-            return
-        gap_ms = last_ms - before_last_ms if before_last_ms is not None else 1000
-        shift_ms = (shift_ms or 0) + last_ms - first_ms + max(gap_ms, 1)
 
 
 def moved(snapshot: Snapshot, by_ms: int) -> Snapshot:

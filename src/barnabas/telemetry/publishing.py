@@ -27,8 +27,10 @@ PRODUCER = {
     "queue.buffering.max.messages": 200_000,
     "message.max.bytes": 4_000_000,
     "delivery.report.only.error": True,
+    "partitioner": "murmur2_random",
 }
-"""Batches of many snapshots pack to a fifth of their size, as they repeat each other's names."""
+"""Keys land where Java's producers would put them. Batches of many snapshots pack to a fifth of
+their size, as they repeat each other's names."""
 
 TIME_TYPE = "message.timestamp.type"
 APPEND_TIME = "LogAppendTime"
@@ -57,7 +59,7 @@ class Account:
 def ensure_topic(
     settings: "Mapping[str, object]", topic: str, *, partitions: int, replicas: int = -1
 ) -> str | None:
-    """Create the topic where it is missing; return a warning where it is not as we would make it."""
+    """Create the topic where it is missing; return a warning where it is unlike ours."""
     admin = AdminClient(dict(settings))
     wanted = NewTopic(
         topic,

@@ -4,8 +4,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from http.client import HTTPException
 from itertools import count
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
@@ -56,7 +57,10 @@ def fetch(url: str, timeout_s: float) -> Page | Outage:
     try:
         with urlopen(url, timeout=timeout_s) as answer:  # noqa: S310 - `endpoint` saw to http
             text = answer.read(PAGE_BYTES_MAX).decode(errors="replace")
-    except (OSError, ValueError) as error:
+    except HTTPError as error:
+        error.close()
+        return Outage(url, f"answered {error.code} {error.reason}")
+    except (OSError, ValueError, HTTPException) as error:
         reason = error.reason if isinstance(error, URLError) else error
         return Outage(url, str(reason) or type(error).__name__)
     return Page(url, text, time.time_ns() // 1_000_000)

@@ -42,6 +42,7 @@ class Sources:
         *,
         loop: int = 1,
         start_ms: int | None = None,
+        end_ms: int | None = None,
     ) -> Iterator[Item]:
         """Read files one after the other, `loop` times over."""
         missing = [str(path) for path in paths if not path.is_file()]
@@ -52,7 +53,7 @@ class Sources:
             for path in paths:
                 yield from self._rows(read_lines(path), file_format, str(path))
 
-        return repeated(once, loop, start_ms=start_ms)
+        return repeated(once, loop, start_ms=start_ms, end_ms=end_ms)
 
     def followed(self, path: Path, file_format: FileFormat = FileFormat.AUTO) -> Iterator[Item]:
         """Read a file and go on as it grows."""
@@ -61,11 +62,19 @@ class Sources:
         lines = follow_lines(path, self.clock, self.while_waiting)
         return self._rows(lines, file_format, str(path))
 
-    def sample(self, name: str, *, loop: int = 1, start_ms: int | None = None) -> Iterator[Item]:
+    def sample(
+        self,
+        name: str,
+        *,
+        loop: int = 1,
+        start_ms: int | None = None,
+        end_ms: int | None = None,
+    ) -> Iterator[Item]:
         """Replay a bundled recording."""
         if name not in recording.NAMES:
             raise InputError(f"There is no sample {name!r}; there is {', '.join(recording.NAMES)}")
-        return repeated(partial(recording.snapshots, name, self.hostname), loop, start_ms=start_ms)
+        source = partial(recording.snapshots, name, self.hostname)
+        return repeated(source, loop, start_ms=start_ms, end_ms=end_ms)
 
     def exporters(
         self, addresses: Sequence[str], *, interval_s: float, rounds: int | None

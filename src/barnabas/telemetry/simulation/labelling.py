@@ -16,6 +16,7 @@ IMPLIED = {
 }
 """A fault may look like another too: hot cards do fall behind, starved ones do stand still."""
 LATE_HOST = "late_host"
+AFTER_MS = 3_600_000
 
 
 class Labels:
@@ -34,6 +35,7 @@ class Labels:
         for card in range(len(self._plan.cards)):
             yield from self._states(card)
         yield from self._late()
+        yield from self._after()
 
     def _finding(self, affliction: Affliction) -> Iterator[Truth]:
         if affliction.fault in {Fault.XID, Fault.REPEAT_OFFENDER}:
@@ -70,6 +72,13 @@ class Labels:
         for card, each in enumerate(self._plan.cards):
             if each.host == self._plan.late_host:
                 yield self._truth(card, NOTE, LATE_HOST, (0, self._settings.ticks), {})
+
+    def _after(self) -> Iterator[Truth]:
+        """Yield what a tick after the end brings to light: now nobody reports any more."""
+        span = (self._settings.ticks, self._settings.ticks + AFTER_MS // self._settings.interval_ms)
+        detail = {"follows_from": "the end of the run"}
+        for card in range(len(self._plan.cards)):
+            yield self._truth(card, FINDING, Fault.MISSING, span, detail, optional=True)
 
     def _truth(
         self,

@@ -217,7 +217,7 @@ def _job_detail(fault: Fault, rng: np.random.Generator) -> dict[str, Any]:
 
 def _span(ticks: int, rng: np.random.Generator) -> tuple[int, int]:
     """Draw a span that leaves health before it, and sometimes after it."""
-    begin = min(int(ticks * rng.uniform(0.15, 0.35)), ticks - 1)
+    begin = min(max(1, int(ticks * rng.uniform(0.15, 0.35))), ticks - 1)
     length = max(1, int(ticks * rng.uniform(0.4, 0.6)))
     return begin, min(begin + length, ticks)
 
@@ -232,7 +232,10 @@ def _strewn(
 ) -> Iterator[Affliction]:
     """Spread the faults of single cards over the hosts of healthy jobs."""
     hosts = [host for host in map(int, rng.permutation(whole)) if host != late]
-    wanted = [kind for kind in kinds if kind not in JOB_FAULTS for _ in range(each)]
+    # Whoever was never seen is not missing: one tick is too short for that.
+    left_out = {Fault.MISSING} if settings.ticks == 1 else set()
+    single = [kind for kind in kinds if kind not in {*JOB_FAULTS, *left_out}]
+    wanted = [kind for kind in single for _ in range(each)]
     if wanted.count(Fault.MISSING) > HOST_CARDS and len(hosts) > 4:
         begin, end = _span(settings.ticks, rng)
         out = hosts.pop()
