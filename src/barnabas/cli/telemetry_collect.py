@@ -4,7 +4,7 @@ import socket
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import tzinfo
+from datetime import UTC, tzinfo
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +15,7 @@ import typer
 from barnabas.cli.connection import DEFAULT_BOOTSTRAP, Bootstrap, Json, Properties
 from barnabas.cli.durations import parse_duration_ms
 from barnabas.cli.extras import needs_extra
-from barnabas.cli.failure import CommandError
+from barnabas.cli.failure import CommandError, warn
 from barnabas.cli.output import plural, say
 from barnabas.cli.telemetry_sending import (
     Display,
@@ -266,9 +266,9 @@ def _run(request: Request, target: Target, plan: Plan) -> None:
     clock, tally = RealClock(), Tally()
     layout = Layout(request.layout if plan.layout is LayoutChoice.AUTO else plan.layout)
     publisher = target.open(request.source)
-    display = Display(publisher, lambda: _trouble(collector))
+    display = Display(publisher)
     pacer = Pacer(plan.speed, clock, display.draw)
-    collector = Collector(publisher, pacer, layout=layout, source=request.source)
+    collector = Collector(publisher, pacer, layout=layout, source=request.source, tell=warn)
     sources = Sources(
         layout=layout,
         hostname=plan.hostname,
@@ -298,11 +298,6 @@ def _send(items: "Iterator[Item]", collector: "Collector", display: Display) -> 
             display.draw()
 
 
-def _trouble(collector: "Collector") -> str:
-    last = collector.last_outage
-    return "" if last is None else f"{last.url}: {last.reason}"
-
-
 def _tell(collector: "Collector", tally: "Tally") -> None:
     for url, times in collector.outages.items():
         say(f"{url} did not answer {plural(times, 'time')}")
@@ -327,6 +322,8 @@ def _own_name(request: Request) -> str:
 
 
 def _zone(name: str) -> tzinfo:
+    if name.upper() == "UTC":  # needs no database of zones
+        return UTC
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError) as error:

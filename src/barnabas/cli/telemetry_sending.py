@@ -118,7 +118,11 @@ class Display:
             return
         self._drawn_s = now_s
         account = self._publisher.account
-        notes = [f"{account.refused:,} refused" if account.refused else "", self._note()]
+        notes = [
+            f"{account.refused:,} refused" if account.refused else "",
+            f"{account.failed:,} FAILED ({self._publisher.trouble})" if account.failed else "",
+            self._note(),
+        ]
         note = "  ".join(each for each in notes if each)
         self._progress.update(account.samples, account.samples, note)
 

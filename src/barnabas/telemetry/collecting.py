@@ -5,29 +5,38 @@ none of them silently: each ends in a count of the account.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from barnabas.telemetry.messages import Layout, Snapshot, Tick, encode, encode_tick
 from barnabas.telemetry.pacing import Pacer
 from barnabas.telemetry.publishing import Publisher
 from barnabas.telemetry.readings import Refusal
-from barnabas.telemetry.scraping import Outage
+from barnabas.telemetry.scraping import Outage, Recovery
 
-Item = Snapshot | Refusal | Outage | Tick
+Item = Snapshot | Refusal | Outage | Recovery | Tick
 
 
 class Collector:
     """Sends what it is given, and remembers the span of time that it saw."""
 
-    def __init__(self, publisher: Publisher, pacer: Pacer, *, layout: Layout, source: str) -> None:
+    def __init__(
+        self,
+        publisher: Publisher,
+        pacer: Pacer,
+        *,
+        layout: Layout,
+        source: str,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Take where to send to, and whom to tell when an exporter goes or comes back."""
         self._publisher = publisher
         self._pacer = pacer
         self._layout = layout
         self._source = source
+        self._tell = tell
         self.first_ms: int | None = None
         self.last_ms: int | None = None
         self.outages: Counter[str] = Counter()
-        self.last_outage: Outage | None = None
 
     def collect(self, items: Iterable[Item]) -> None:
         """Send everything."""
@@ -45,7 +54,10 @@ class Collector:
                 self._publisher.send(encode_tick(item, self._source), 0)
             case Outage():
                 self.outages[item.url] += 1
-                self.last_outage = item
+                if item.is_first:
+                    self._tell(f"{item.url} does not answer ({item.reason}); trying on")
+            case Recovery():
+                self._tell(f"{item.url} answers again")
 
     def tick(self, hostname: str, after_ms: int) -> None:
         """Move event time on past the last sample, so that its windows close."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from barnabas.telemetry import long_csv, nvidia_smi
 from barnabas.telemetry.pacing import NAP_S, Clock
-from barnabas.telemetry.readings import Reading, Tally
+from barnabas.telemetry.readings import Reading, Tally, by_instant
 
 
 class FileFormat(StrEnum):
@@ -65,15 +65,21 @@ def read_rows(
     hostname: str,
     zone: tzinfo,
     tally: Tally,
+    joined: bool,
 ) -> Iterator[Reading]:
-    """Read lines of either layout, the header first."""
+    """Read lines of either layout, the header first.
+
+    `joined` makes one reading of all that a long file says of a card and instant; the rows of
+    nvidia-smi hold all there is, and need not wait for the next.
+    """
     first = next(lines, None)
     if first is None:
         raise InputError(f"{where} is empty; a header is wanted")
     lines = chain([first], lines)
     try:
         if _layout(layout, first[1]) is FileFormat.LONG:
-            yield from long_csv.parse_rows(lines, where=where, hostname=hostname, tally=tally)
+            rows = long_csv.parse_rows(lines, where=where, hostname=hostname, tally=tally)
+            yield from by_instant(rows) if joined else rows
         else:
             yield from nvidia_smi.parse_rows(
                 lines, where=where, hostname=hostname, zone=zone, tally=tally

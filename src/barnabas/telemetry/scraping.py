@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.client import HTTPException
 from itertools import count
 from urllib.error import HTTPError, URLError
@@ -30,6 +30,15 @@ class Outage:
 
     url: str
     reason: str
+    is_first: bool = True
+    """Whether it answered the time before."""
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """An exporter that answers again."""
+
+    url: str
 
 
 @dataclass(frozen=True)
@@ -74,27 +83,38 @@ def scrape(
     clock: Clock,
     tally: Tally,
     while_waiting: Callable[[], None] = lambda: None,
-) -> Iterator[Reading | Outage | Tick]:
+) -> Iterator[Reading | Outage | Recovery | Tick]:
     """Scrape all exporters at once, every `interval_s`, for ever or a number of rounds.
 
     Where none answers, a tick takes the place of the samples: time goes on, and the pipeline
     must get to know that everything is missing.
     """
     began_s = clock.now_s()
+    down: set[str] = set()
     timeout_s = min(SCRAPE_TIMEOUT_S, max(interval_s, 1.0))
     with ThreadPoolExecutor(min(len(urls), THREADS_MAX)) as pool:
         for number in range(rounds) if rounds is not None else count():
             _wait(began_s + number * interval_s, clock, while_waiting)
             answers = list(pool.map(lambda url: fetch(url, timeout_s), urls))
             for answer in answers:
+                yield from _changes(answer, down)
                 yield from _readings(answer, tally)
             if all(isinstance(answer, Outage) for answer in answers):
                 yield Tick(timestamp_ms=time.time_ns() // 1_000_000, hostname="")
 
 
-def _readings(answer: Page | Outage, tally: Tally) -> Iterator[Reading | Outage]:
+def _changes(answer: Page | Outage, down: set[str]) -> Iterator[Outage | Recovery]:
+    """Say who is down and who is back, and remember it."""
     if isinstance(answer, Outage):
-        yield answer
+        yield replace(answer, is_first=answer.url not in down)
+        down.add(answer.url)
+    elif answer.url in down:
+        down.discard(answer.url)
+        yield Recovery(answer.url)
+
+
+def _readings(answer: Page | Outage, tally: Tally) -> Iterator[Reading]:
+    if isinstance(answer, Outage):
         return
     hostname = urlsplit(answer.url).hostname or ""
     yield from parse_exposition(

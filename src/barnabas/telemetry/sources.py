@@ -19,7 +19,7 @@ from barnabas.telemetry.inputs import FileFormat, InputError, follow_lines, read
 from barnabas.telemetry.live_smi import live_lines
 from barnabas.telemetry.messages import Layout
 from barnabas.telemetry.pacing import Clock, RealClock, repeated
-from barnabas.telemetry.readings import Reading, Refusal, Tally, by_instant
+from barnabas.telemetry.readings import Reading, Refusal, Tally
 from barnabas.telemetry.scraping import endpoint, scrape
 
 
@@ -45,7 +45,7 @@ class Sources:
         end_ms: int | None = None,
     ) -> Iterator[Item]:
         """Read files one after the other, `loop` times over."""
-        missing = [str(path) for path in paths if not path.is_file()]
+        missing = [str(path) for path in paths if not path.exists() or path.is_dir()]
         if missing:
             raise InputError(f"There is no file {missing[0]}; check the name")
 
@@ -99,15 +99,15 @@ class Sources:
     def _rows(
         self, lines: Iterator[tuple[int, str]], file_format: FileFormat, where: str
     ) -> Iterator[Reading]:
-        rows = read_rows(
+        return read_rows(
             lines,
             file_format,
             where=where,
             hostname=self.hostname,
             zone=self.zone,
             tally=self.tally,
+            joined=self.layout is Layout.SNAPSHOT,
         )
-        return by_instant(rows) if self.layout is Layout.SNAPSHOT else rows
 
 
 def _first_rounds(readings: Iterable[Reading], rounds: int) -> Iterator[Reading]:

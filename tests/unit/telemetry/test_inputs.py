@@ -52,6 +52,7 @@ def test_bytes_that_are_no_text_stop_nothing(tmp_path: Path) -> None:
         hostname="",
         zone=UTC,
         tally=Tally(),
+        joined=True,
     )
     assert [type(each).__name__ for each in rows] == ["Snapshot", "Refusal", "Snapshot"]
 

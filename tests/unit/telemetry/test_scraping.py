@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.telemetry.messages import Snapshot, Tick
 from barnabas.telemetry.readings import Tally
-from barnabas.telemetry.scraping import EndpointError, Outage, endpoint, scrape
+from barnabas.telemetry.scraping import EndpointError, Outage, Recovery, endpoint, scrape
 
 
 class FakeClock:
@@ -77,13 +77,20 @@ def test_a_host_that_is_down_is_reported_and_asked_again() -> None:
     (outage,) = [each for each in found if isinstance(each, Outage)]
     assert outage.url == shaky
     assert "503" in outage.reason
+    assert found[found.index(outage) + 2 :][0] == Recovery(shaky)
     assert not any(isinstance(each, Tick) for each in found)
 
 
 def test_where_nobody_answers_time_goes_on() -> None:
     with exporter(1) as url:
         found = list(scrape([url], interval_s=1, rounds=2, clock=FakeClock(), tally=Tally()))
-    assert [type(each).__name__ for each in found] == ["Outage", "Tick", "Snapshot"]
+    assert [type(each).__name__ for each in found] == ["Outage", "Tick", "Recovery", "Snapshot"]
+
+
+def test_an_outage_is_news_once() -> None:
+    with exporter(1, 2, 4) as url:
+        found = list(scrape([url], interval_s=1, rounds=4, clock=FakeClock(), tally=Tally()))
+    assert [each.is_first for each in found if isinstance(each, Outage)] == [True, False, True]
 
 
 @pytest.mark.parametrize(

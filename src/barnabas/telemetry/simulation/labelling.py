@@ -42,7 +42,10 @@ class Labels:
             return
         span = (affliction.begin, affliction.end)
         yield self._truth(affliction.card, FINDING, affliction.fault, span, affliction.detail)
-        for implied in IMPLIED.get(affliction.fault, ()):
+        implied_too = IMPLIED.get(affliction.fault, ())
+        if affliction.detail.get("phase") == "oscillating":  # it stops and goes
+            implied_too = (*implied_too, Fault.STARVED)
+        for implied in implied_too:
             detail: dict[str, Any] = {"follows_from": affliction.fault.value}
             yield self._truth(affliction.card, FINDING, implied, span, detail, optional=True)
 

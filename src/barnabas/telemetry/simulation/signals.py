@@ -30,6 +30,8 @@ IDLE_PHASES = {"idle", "idle_end"}
 XIDS_TO_NOTE = (13, 31, 43, 45, 63, 68, 92, 109)
 XIDS_TO_DRAIN = (46, 48, 64, 74, 94, 95, 119)
 REPEATS = 4
+STATIC_POWER = 0.11
+"""The share of the limit that an idle card draws: work that slows down saves none of it."""
 CHANNEL = {name: index for index, name in enumerate(COLUMNS)}
 
 
@@ -144,9 +146,10 @@ class Signals:
         busy = base[:, at.UTIL] > 2
         util = base[:, at.UTIL] * self._gain * self._speed + busy * noise[0] * 0.7
         util = np.clip(util, 0, 100)
-        slowed = self._speed * self._clock_factor
-        share = base[:, at.POWER] * self._thirst * (1 + 0.01 * noise[1])
-        watts = share * self._limit_w * np.where(busy, slowed, 1)
+        slowed = np.where(busy, self._speed * self._clock_factor, 1)
+        working = np.maximum(base[:, at.POWER] - STATIC_POWER, 0) * slowed
+        share = np.minimum(base[:, at.POWER], STATIC_POWER) + working
+        watts = share * self._limit_w * self._thirst * (1 + 0.01 * noise[1])
         self._set_work(values, base, util, noise)
         self._set_body(values, base, watts, noise)
         self._set_counters(values, watts)
