@@ -164,6 +164,14 @@ def test_exporters_are_scraped_and_one_that_is_down_is_told(
     }
 
 
+def test_trouble_is_told_as_it_comes(run: Run, topic: str, topics: Topics) -> None:
+    words = ["--dcgm", "127.0.0.1:1", "--interval", "50ms", "--rounds", "2", "--topic", topic]
+    done = run("telemetry", "collect", *words, "--dlq", topics[1])
+    assert b"keeps the producers' times" in done.stderr
+    assert done.stderr.count(b"http://127.0.0.1:1/metrics does not answer") == 1
+    assert b"did not answer 2 times" in done.stdout
+
+
 def test_a_followed_file_goes_on_until_ctrl_c(
     bootstrap: str, records: Records, topics: Topics, tmp_path: Path
 ) -> None:
