@@ -106,7 +106,9 @@ class _Fetch:
         self._next = max(self._next, found[-1][0].last_offset + 1)
         if self._next < self._end:
             self._tried(self._ask)
-        aborted = [(each.producer_id, each.first_offset) for each in data.aborted_transactions or ()]
+        aborted = [
+            (each.producer_id, each.first_offset) for each in data.aborted_transactions or ()
+        ]
         shown = (each for each in visible(found, aborted) if each[0].base_offset < self._end)
         for slab in slabs(records, shown):
             rows = decode(slab, self._wanted)
@@ -170,9 +172,7 @@ class _Fetch:
         """Ask for more where a batch did not fit; give up where the log ends before our end."""
         if cut:
             self._bytes = min(self._bytes * 4, FETCH_BYTES_MAX)
-        limit = (
-            data.last_stable_offset if self._settings.is_read_committed else data.high_watermark
-        )
+        limit = data.last_stable_offset if self._settings.is_read_committed else data.high_watermark
         if time.monotonic() > self._deadline_s:
             self._lost(ends_early(self._place, limit, self._end), self._end)
 

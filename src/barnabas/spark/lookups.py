@@ -161,6 +161,4 @@ def existing(subscription: Subscription, found: Iterable[TopicPartition]) -> Non
     else:
         missing = []
     if missing:
-        raise OptionError(
-            f"There is no {', '.join(missing)}; create it first, or correct the name"
-        )
+        raise OptionError(f"There is no {', '.join(missing)}; create it first, or correct the name")

@@ -36,7 +36,7 @@ def write_batch(lake: Lake) -> Callable[["DataFrame", int], None]:
         files = [part["file"] for part in parts if part["file"]]
         count = sum(part["rows"] for part in parts)
         note = {"query": query_id, "batch": batch_id, "rows": count, "files": files}
-        lake.complete(TABLE, batch_id, note)
+        lake.complete(TABLE, note, files)
 
     return write
 

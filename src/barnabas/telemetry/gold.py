@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from barnabas.telemetry import batches, silver
 from barnabas.telemetry.batches import Report
 from barnabas.telemetry.lake import NOTES, WORK, Lake, Note, batch_name
-from barnabas.telemetry.rollups import NEEDED, rollup
+from barnabas.telemetry.rollups import GOLD, NEEDED, rollup
 from barnabas.telemetry.thresholds import Thresholds
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ WIDTHS_S = {"gold_10s": 10, "gold_1m": 60}
 NOTE_SCHEMA = """
     batch bigint, watermark_us bigint, files array<struct<name: string, slices: array<bigint>>>
 """
-ROWS_A_TASK = 400_000
-"""About how many silver rows a task holds at once."""
 
 
 @dataclass
@@ -88,7 +86,7 @@ def write_batch(
             work = _Closing(lake, table, batch_id, width_s, thresholds)
             rows = work.write(notes.sparkSession, closed)
         note = {"query": query_id, "batch": batch_id, "rows": rows, **vars(progress)}
-        lake.complete(table, batch_id, note)
+        lake.complete(table, note, [f"{batch_name(batch_id)}.parquet"] if closed else [])
 
     return write
 
@@ -119,8 +117,7 @@ class _Closing:
         shares = [dict(list(closed.items())[n::tasks]) for n in range(tasks)]
         parts = batches.reports(spark.range(0, tasks, 1, tasks), self._task(shares))
         files = [part["file"] for part in parts]
-        columns = [f.name for f in rollup_schema()]
-        whole = self.lake.read_table(self.folder, files, columns)
+        whole = self.lake.read_table(self.folder, files, GOLD.names)
         whole = whole.take(pc.sort_indices(whole, [("window_start", "ascending")]))
         self.lake.write_table(self.table, batch_name(self.batch_id), whole)
         self.lake.remove(self.folder, files)
@@ -142,10 +139,3 @@ class _Closing:
         inside = (pc.field("timestamp") >= start) & (pc.field("timestamp") < end)
         rows = self.lake.read_table(silver.TABLE, files, NEEDED, inside)
         return rollup(rows, self.width_s, self.thresholds)
-
-
-def rollup_schema() -> pa.Schema:
-    """Return the columns of gold."""
-    from barnabas.telemetry.rollups import GOLD
-
-    return GOLD

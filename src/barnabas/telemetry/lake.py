@@ -24,12 +24,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from barnabas.telemetry import tables
+from barnabas.telemetry import delta, tables
 from barnabas.telemetry.tables import Column
 
 NOTES = "_batches"
 WORK = "_work"
 CHECKPOINTS = "_checkpoints"
+FORMATS = ("parquet", "delta")
 
 _TYPES = {
     "string": pa.string(),
@@ -63,6 +64,8 @@ class Lake:
     """A lake by its folder or URI. It is small and travels to workers as it is."""
 
     root: str
+    table_format: str = "parquet"
+    """`parquet`, or `delta` for a Delta log beside the same files."""
 
     def path(self, *parts: str) -> str:
         """Return the full path or URI of something in the lake, for Spark and other readers."""
@@ -97,8 +100,11 @@ class Lake:
         text = self._text(f"{NOTES}/{table}/{batch_name(batch_id)}.json") if batch_id >= 0 else None
         return None if text is None else json.loads(text)
 
-    def complete(self, table: str, batch_id: int, note: Note) -> None:
-        """Say that a batch is complete."""
+    def complete(self, table: str, note: Note, files: Sequence[str]) -> None:
+        """Say that a batch is complete; the note names its query and batch."""
+        batch_id = note["batch"]
+        if self.table_format == "delta":
+            delta.add_files(self, table, files, f"{table}-{note['query']}", batch_id)
         self._put(f"{NOTES}/{table}/{batch_name(batch_id)}.json", json.dumps(note).encode())
 
     def query_id(self, job: str) -> str:
@@ -185,9 +191,11 @@ class PartWriter:
             self._files.delete_file(self._draft)
 
 
-def create(root: str) -> Lake:
+def create(root: str, table_format: str = "parquet") -> Lake:
     """Return the lake at a folder or URI, with a folder for each table."""
-    lake = Lake(root)
+    if table_format not in FORMATS:
+        raise ValueError(f"table format {table_format!r} must be one of {', '.join(FORMATS)}")
+    lake = Lake(root, table_format)
     if "://" not in root:
         fs.LocalFileSystem().create_dir(root)
     for name in tables.TABLES:

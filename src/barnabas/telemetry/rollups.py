@@ -168,18 +168,26 @@ def _states(frame: _Frame) -> dict[str, object]:
         return st.last(values, frame.cell, frame.cells)
 
     column = frame.column
-    total = np.where(
-        np.isnan(column["fb_total"]), column["fb_used"] + column["fb_free"], column["fb_total"]
-    )
+    total = _or_else(column["fb_total"], column["fb_used"] + column["fb_free"])
     return {
         "fb_total": last(total),
         "power_limit": last(column["power_limit"]),
-        "sm_clock_top": last(column["max_sm_clock"]),
+        "sm_clock_top": _or_else(last(column["max_sm_clock"]), _highest(frame, "sm_clock")),
         "ecc_sbe_last": last(column["ecc_sbe"]),
         "ecc_dbe_last": last(column["ecc_dbe"]),
         "remapped_rows_last": last(column["remapped_rows"]),
         "pcie_replay_last": last(column["pcie_replay"]),
     }
+
+
+def _highest(frame: _Frame, name: str) -> np.ndarray:
+    """Return the highest value of each cell."""
+    highest: np.ndarray = np.fmax.reduceat(frame.column[name], frame.firsts)
+    return highest
+
+
+def _or_else(values: np.ndarray, others: np.ndarray) -> np.ndarray:
+    return np.where(np.isnan(values), others, values)
 
 
 def _joules(frame: _Frame) -> np.ndarray:
@@ -198,8 +206,7 @@ def _joules(frame: _Frame) -> np.ndarray:
     there = ~np.isnan(power)
     sums = np.bincount(frame.cell[there], weights=power[there], minlength=frame.cells)
     sampled = st.divided(sums, np.bincount(frame.cell[there], minlength=frame.cells))
-    joules: np.ndarray = np.where(np.isnan(counted), sampled, counted) * covered_s
-    return joules
+    return _or_else(counted, sampled) * covered_s
 
 
 def _counter_watts(frame: _Frame) -> np.ndarray:

@@ -52,8 +52,8 @@ OUTBOX_SCHEMA = pa.schema(
         arrow_schema(tables.BRONZE).field("headers"),
     ]
 )
-Send = Callable[["DataFrame", str], None]
-"""Sends rows with key, value, topic and headers exactly once; the text names the batch for it."""
+Send = Callable[["DataFrame", str, int], None]
+"""Sends rows with key, value, topic and headers, once for each query and batch."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,9 +85,10 @@ def write_batch(
         parts = _judged_parts(lake, messages.select(*INPUT), batch_id, settings, before)
         outbox = [lake.path(OUTBOX, part["outbox"]) for part in parts if part["outbox"]]
         if outbox:
-            send(messages.sparkSession.read.parquet(*outbox), f"{query_id}-{batch_id}")
+            send(messages.sparkSession.read.parquet(*outbox), query_id, batch_id)
         note = _note(before, parts, settings.thresholds.late_after_s)
-        lake.complete(TABLE, batch_id, {"query": query_id, "batch": batch_id, **note})
+        files = [file["name"] for file in note["files"]]
+        lake.complete(TABLE, {"query": query_id, "batch": batch_id, **note}, files)
         lake.remove(OUTBOX, (part["outbox"] for part in parts if part["outbox"]))
         lake.remove(NUMBERS, _passed(before, note))
 
