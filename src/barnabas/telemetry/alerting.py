@@ -1,9 +1,9 @@
 """The job that turns gold rows into findings and alerts: a thin `foreachBatch`.
 
-    gold_10s -> rules and peers (Spark) -> Arrow -> judge (driver) -> findings, alerts, gpu-alerts
+    gold_10s -> rules and peers (Spark) -> Arrow -> assess (driver) -> findings, alerts, gpu-alerts
 
 Spark reduces a batch to one narrow row a GPU and window, with what the rules found in it. What
-needs memory is judged on the driver, because state is small there (one record a GPU) and a batch
+needs memory is assessed on the driver, because state is small there (one record a GPU) and a batch
 is a second's work even for 16,384 GPUs.
 
 Exactly once: a batch is a function of its rows and of the state that the batch before left, and
@@ -22,8 +22,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from barnabas.telemetry import arrow, peers, rules, tables
 from barnabas.telemetry.alerts import Alert, key_of
 from barnabas.telemetry.finding import Window
-from barnabas.telemetry.judge import Verdict, judge
-from barnabas.telemetry.judge_store import JudgeStore
+from barnabas.telemetry.assessment import Assessment, assess
+from barnabas.telemetry.assessment_store import StateStore
 from barnabas.telemetry.thresholds import Thresholds
 
 if TYPE_CHECKING:
@@ -43,30 +43,30 @@ class AlertingJob:
         self._lake = lake
         self._thresholds = thresholds
         self._publish = publish
-        self._store = JudgeStore(lake / "_state" / "findings")
+        self._store = StateStore(lake / "_state" / "findings")
 
     def __call__(self, gold: "DataFrame", batch_id: int) -> None:
-        """Judge a batch and write what it comes to."""
+        """Assess a batch and write what it comes to."""
         batch = reduced(gold, self._thresholds).toArrow()
-        verdict = self.judged(batch, batch_id)
-        self._write("findings", arrow.table_of(verdict.findings, tables.FINDINGS), batch_id)
-        self._write("alerts", arrow.table_of(verdict.alerts, tables.ALERTS), batch_id)
-        if verdict.alerts:
-            self._publish([record_of(alert) for alert in verdict.alerts], batch_id)
-        self._store.save(batch_id, verdict.state)
+        assessment = self.assessed(batch, batch_id)
+        self._write("findings", arrow.table_of(assessment.findings, tables.FINDINGS), batch_id)
+        self._write("alerts", arrow.table_of(assessment.alerts, tables.ALERTS), batch_id)
+        if assessment.alerts:
+            self._publish([record_of(alert) for alert in assessment.alerts], batch_id)
+        self._store.save(batch_id, assessment.state)
 
-    def judged(self, batch: "pa.Table", batch_id: int) -> Verdict:
+    def assessed(self, batch: "pa.Table", batch_id: int) -> Assessment:
         """Return what the reduced rows of a batch come to, given the batch before."""
         before = self._store.after(batch_id - 1)
         windows, found = arrow.windows_of(batch), arrow.findings_of(batch)
-        return judge(before, windows, found, self._thresholds)
+        return assess(before, windows, found, self._thresholds)
 
     def _write(self, table: str, rows: "pa.Table", batch_id: int) -> None:
         arrow.write(rows, arrow.batch_file(self._lake / table, batch_id))
 
 
 def reduced(gold: "DataFrame", thresholds: Thresholds) -> "DataFrame":
-    """Return what the judge needs of rows of level gpu, with the column `found`."""
+    """Return what the assessment needs of rows of level gpu, with the column `found`."""
     cards = peers.with_peers(gold.where(F.col("level") == "gpu"), thresholds)
     every_rule = (*rules.window_rules(thresholds), peers.straggler())
     rows = rules.with_findings(cards, every_rule).withColumn("xids", F.col("xids.xid"))

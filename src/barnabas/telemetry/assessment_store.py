@@ -3,7 +3,7 @@
     LAKE/_state/findings/batch-0000000042/{gpus,standing}.parquet
 
 Batch N starts from the state after batch N-1 and leaves its own. A batch that runs again after a
-crash finds the same start, comes to the same verdict and replaces what it wrote: that is all that
+crash finds the same start, comes to the same assessment and replaces what it wrote: that is all that
 exactly-once needs here. Spark only ever repeats its last batch; a few more are kept for people.
 """
 
@@ -17,7 +17,7 @@ from barnabas.telemetry.alerts import Standing
 from barnabas.telemetry.arrow import schema, table_of, write
 from barnabas.telemetry.finding import Finding
 from barnabas.telemetry.fleet import Fleet
-from barnabas.telemetry.judge import JudgeState
+from barnabas.telemetry.assessment import FleetState
 from barnabas.telemetry.memory import Activity, Mark, Memory
 from barnabas.telemetry.tables import FINDINGS
 
@@ -49,22 +49,22 @@ class StateMissingError(Exception):
     """The lake and the checkpoint do not belong together."""
 
 
-class JudgeStore:
+class StateStore:
     """Loads and saves states, with the latest at hand."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._latest: tuple[int, JudgeState] = (-1, JudgeState())
+        self._latest: tuple[int, FleetState] = (-1, FleetState())
 
-    def after(self, batch_id: int) -> JudgeState:
+    def after(self, batch_id: int) -> FleetState:
         """Return the state after a batch; that after batch -1 knows nothing."""
         if batch_id < 0:
-            return JudgeState()
+            return FleetState()
         if self._latest[0] != batch_id:
             self._latest = (batch_id, self._load(batch_id))
         return self._latest[1]
 
-    def save(self, batch_id: int, state: JudgeState) -> None:
+    def save(self, batch_id: int, state: FleetState) -> None:
         """Keep the state after a batch."""
         folder = self._of(batch_id)
         write(_gpu_table(state.fleet), folder / "gpus.parquet")
@@ -75,7 +75,7 @@ class JudgeStore:
     def _of(self, batch_id: int) -> Path:
         return self._folder / f"batch-{batch_id:010d}"
 
-    def _load(self, batch_id: int) -> JudgeState:
+    def _load(self, batch_id: int) -> FleetState:
         folder = self._of(batch_id)
         if not (folder / "standing.parquet").exists():
             raise StateMissingError(
@@ -84,7 +84,7 @@ class JudgeStore:
             )
         gpus = pq.read_table(folder / "gpus.parquet")
         standing = pq.read_table(folder / "standing.parquet")
-        return JudgeState(_fleet(gpus), {_key(each): each for each in _standing(standing)})
+        return FleetState(_fleet(gpus), {_key(each): each for each in _standing(standing)})
 
 
 def _key(standing: Standing) -> tuple[str, str]:

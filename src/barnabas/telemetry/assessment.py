@@ -1,4 +1,4 @@
-"""A batch of closed windows, judged: findings, alerts, and what to remember for the next batch.
+"""A batch of closed windows, assessed: findings, alerts, and what to remember for the next batch.
 
 A pure function of the state after the batch before and the rows of this one, in the order of
 event time. A batch may hold one window (live) or an hour of them (catching up); how the stream was
@@ -20,7 +20,7 @@ Row = TypeVar("Row", Window, Finding)
 
 
 @dataclass(frozen=True)
-class JudgeState:
+class FleetState:
     """All that is carried from batch to batch."""
 
     fleet: Fleet = field(default_factory=lambda: Fleet({}))
@@ -28,21 +28,21 @@ class JudgeState:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Assessment:
     """What a batch comes to."""
 
-    state: JudgeState
+    state: FleetState
     findings: list[Finding]
     alerts: list[Alert]
 
 
-def judge(
-    state: JudgeState,
+def assess(
+    state: FleetState,
     windows: Iterable[Window],
     found: Iterable[Finding],
     thresholds: Thresholds,
-) -> Verdict:
-    """Judge windows and what the rules `found` in them."""
+) -> Assessment:
+    """Assess windows and what the rules `found` in them."""
     findings: list[Finding] = []
     told: list[Alert] = []
     found_by_end = _by_end(found)
@@ -51,10 +51,10 @@ def judge(
         now = found_by_end.get(end, []) + remembered
         subjects = fleet.alerted(inventory, now)
         standing, news = alerts.step(state.standing, subjects, inventory.seen, thresholds)
-        state = JudgeState(inventory, standing)
+        state = FleetState(inventory, standing)
         findings += now
         told += news
-    return Verdict(state, findings, told)
+    return Assessment(state, findings, told)
 
 
 def _by_end(rows: Iterable[Row]) -> dict[int, list[Row]]:
