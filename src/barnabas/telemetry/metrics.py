@@ -13,6 +13,9 @@ NO_VALUE_FROM = 9_223_372_036_854_775_792
 NO_VALUE_32_FROM = 2_147_483_632
 """The same for its 32-bit fields, up to 2^31."""
 
+NO_VALUE_DOUBLE_FROM = 2**47
+"""The same for its fields of type double, and the fifteen after it."""
+
 
 class Kind(Enum):
     """How the values of a metric follow each other."""

@@ -1,0 +1,55 @@
+"""Rows of one GPU and instant become one row.
+
+An exporter that sends each metric in a message of its own leaves many rows for an instant, each
+with one value. Here they are joined: of each metric the first value that is there.
+"""
+
+import numpy as np
+import pyarrow as pa
+
+from barnabas.telemetry.metrics import COLUMNS
+
+IDENTITY = ("hostname", "device", "model", "namespace", "pod", "container")
+
+
+def joined(rows: pa.Table, gpus: np.ndarray, time_us: np.ndarray) -> tuple[pa.Table, np.ndarray]:
+    """Return the rows, one for each GPU and instant, and the place of each row's first part.
+
+    `gpus` has a number for each GPU. Rows keep the order of their first parts.
+    """
+    order = np.lexsort((time_us, gpus))
+    fresh = _changes(gpus[order], time_us[order])
+    if fresh.all():
+        return rows, np.arange(len(order))
+    starts = order[fresh]
+    instants = np.empty(len(order), dtype=np.int64)
+    instants[order] = np.cumsum(fresh) - 1
+    rank = np.argsort(np.argsort(starts))
+    instants = rank[instants]
+    firsts = np.sort(starts)
+    return _joined_columns(rows, instants, firsts), firsts
+
+
+def _changes(gpus: np.ndarray, time_us: np.ndarray) -> np.ndarray:
+    fresh = np.ones(len(gpus), dtype=bool)
+    fresh[1:] = (gpus[1:] != gpus[:-1]) | (time_us[1:] != time_us[:-1])
+    return fresh
+
+
+def _joined_columns(rows: pa.Table, instants: np.ndarray, firsts: np.ndarray) -> pa.Table:
+    places = pa.array(firsts)
+    columns = [
+        _first_values(rows.column(name), instants, len(firsts))
+        if name in COLUMNS or name in IDENTITY
+        else rows.column(name).take(places)
+        for name in rows.schema.names
+    ]
+    return pa.table(columns, schema=rows.schema)
+
+
+def _first_values(column: pa.ChunkedArray, instants: np.ndarray, count: int) -> pa.ChunkedArray:
+    """Return the first value of each instant that is not null."""
+    there = np.flatnonzero(column.is_valid().to_numpy())[::-1]
+    places = np.full(count, -1, dtype=np.int64)
+    places[instants[there]] = there
+    return column.take(pa.array(places, mask=places < 0))
