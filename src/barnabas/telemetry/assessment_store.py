@@ -1,26 +1,27 @@
-"""The judge's state on disk: one small folder for each batch.
+"""What assessments carry from batch to batch, in the lake: two small files for each batch.
 
-    LAKE/_state/findings/batch-0000000042/{gpus,standing}.parquet
+    LAKE/_work/findings-gpus/batch-0000000042.parquet        the memory of each GPU
+    LAKE/_work/findings-standing/batch-0000000042.parquet    the alerts that stand or are pending
 
 Batch N starts from the state after batch N-1 and leaves its own. A batch that runs again after a
-crash finds the same start, comes to the same assessment and replaces what it wrote: that is all that
+crash finds the same start, comes to the same result and replaces what it wrote: that is all that
 exactly-once needs here. Spark only ever repeats its last batch; a few more are kept for people.
 """
 
-import shutil
-from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from barnabas.telemetry.alerts import Standing
-from barnabas.telemetry.arrow import schema, table_of, write
-from barnabas.telemetry.finding import Finding
-from barnabas.telemetry.fleet import Fleet
+from barnabas.telemetry.arrow import findings_from, table_of
 from barnabas.telemetry.assessment import FleetState
+from barnabas.telemetry.fleet import Fleet
+from barnabas.telemetry.lake import WORK, Lake, batch_name
 from barnabas.telemetry.memory import Activity, Mark, Memory
 from barnabas.telemetry.tables import FINDINGS
 
+GPUS = f"{WORK}/findings-gpus"
+STANDING = f"{WORK}/findings-standing"
 KEPT = 10
 
 _GPUS = pa.schema(
@@ -43,6 +44,7 @@ _GPUS = pa.schema(
 _STANDING = pa.schema(
     [("first_seen", pa.int64()), ("gravest", pa.string()), ("told_at", pa.int64())]
 )
+_COLUMNS = [each.name for each in FINDINGS]
 
 
 class StateMissingError(Exception):
@@ -52,8 +54,8 @@ class StateMissingError(Exception):
 class StateStore:
     """Loads and saves states, with the latest at hand."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
         self._latest: tuple[int, FleetState] = (-1, FleetState())
 
     def after(self, batch_id: int) -> FleetState:
@@ -66,24 +68,22 @@ class StateStore:
 
     def save(self, batch_id: int, state: FleetState) -> None:
         """Keep the state after a batch."""
-        folder = self._of(batch_id)
-        write(_gpu_table(state.fleet), folder / "gpus.parquet")
-        write(_standing_table(list(state.standing.values())), folder / "standing.parquet")
+        name = batch_name(batch_id)
+        self._lake.write_table(GPUS, name, _gpu_table(state.fleet))
+        self._lake.write_table(STANDING, name, _standing_table(list(state.standing.values())))
         self._latest = (batch_id, state)
-        shutil.rmtree(self._of(batch_id - KEPT), ignore_errors=True)
-
-    def _of(self, batch_id: int) -> Path:
-        return self._folder / f"batch-{batch_id:010d}"
+        for folder in (GPUS, STANDING):
+            self._lake.remove(folder, [f"{batch_name(batch_id - KEPT)}.parquet"])
 
     def _load(self, batch_id: int) -> FleetState:
-        folder = self._of(batch_id)
-        if not (folder / "standing.parquet").exists():
+        file = f"{batch_name(batch_id)}.parquet"
+        if file not in self._lake.names(GPUS) or file not in self._lake.names(STANDING):
             raise StateMissingError(
-                f"{folder} is missing, though the checkpoint says that batch {batch_id} is done; "
-                "restore it, or delete the checkpoint of this job to start over"
+                f"{self._lake.path(GPUS, file)} is missing, though the checkpoint says that batch "
+                f"{batch_id} is done; restore it, or start with an empty lake"
             )
-        gpus = pq.read_table(folder / "gpus.parquet")
-        standing = pq.read_table(folder / "standing.parquet")
+        gpus = self._lake.read_table(GPUS, [file], _GPUS.names)
+        standing = self._lake.read_table(STANDING, [file], [*_COLUMNS, *_STANDING.names])
         return FleetState(_fleet(gpus), {_key(each): each for each in _standing(standing)})
 
 
@@ -103,14 +103,14 @@ def _fleet(table: pa.Table) -> Fleet:
     return Fleet({row.pop("gpu_id"): _memory(row) for row in table.to_pylist()})
 
 
-def _memory(row: dict[str, object]) -> Memory:
-    row["xid_times"] = tuple(row["xid_times"])  # type: ignore[arg-type]
-    row["marks"] = tuple(Mark(int(at), errors) for at, errors in row["marks"])  # type: ignore[attr-defined]
+def _memory(row: dict[str, Any]) -> Memory:
+    row["xid_times"] = tuple(row["xid_times"])
+    row["marks"] = tuple(Mark(int(at), errors) for at, errors in row["marks"])
     row["recent"] = tuple(
         Activity(int(start), busy, int(falls), bool(mixed))
-        for start, busy, falls, mixed in row["recent"]  # type: ignore[attr-defined]
+        for start, busy, falls, mixed in row["recent"]
     )
-    return Memory(**row)  # type: ignore[arg-type]
+    return Memory(**row)
 
 
 def _standing_table(standing: list[Standing]) -> pa.Table:
@@ -123,13 +123,8 @@ def _standing_table(standing: list[Standing]) -> pa.Table:
 
 
 def _standing(table: pa.Table) -> list[Standing]:
-    latest = table.select(schema(FINDINGS).names)
-    for name in ("window_start", "window_end"):
-        index = latest.column_names.index(name)
-        latest = latest.set_column(index, name, latest.column(name).cast(pa.int64()))
-    findings = (Finding(**row) for row in latest.to_pylist())
     rest = table.select(_STANDING.names).to_pylist()
     return [
         Standing(finding, row["first_seen"], row["gravest"], row["told_at"])
-        for finding, row in zip(findings, rest, strict=True)
+        for finding, row in zip(findings_from(table), rest, strict=True)
     ]

@@ -159,9 +159,7 @@ def _repeat_offender(window: Window, count: int) -> Finding:
 # ECC errors and row remaps
 
 
-def _corrected(
-    memory: Memory | None, window: Window
-) -> tuple[float | None, int, tuple[Mark, ...]]:
+def _corrected(memory: Memory | None, window: Window) -> tuple[float | None, int, tuple[Mark, ...]]:
     """Return the counter, when it last grew, and its marks of the last hour."""
     known = memory.ecc_sbe if memory else None
     grew = memory.ecc_sbe_grew if memory else 0
@@ -176,7 +174,11 @@ def _corrected(
     if marks and window.window_end - marks[-1].at < MARK_EVERY_US:
         return errors, grew, marks
     since = window.window_end - HOUR_US
-    return errors, grew, (*(mark for mark in marks if mark.at > since), Mark(window.window_end, errors))
+    return (
+        errors,
+        grew,
+        (*(mark for mark in marks if mark.at > since), Mark(window.window_end, errors)),
+    )
 
 
 def _ecc(
@@ -209,9 +211,7 @@ def _growth(before: float | None, after: float | None) -> float:
 # Starved jobs
 
 
-def _recent(
-    memory: Memory | None, window: Window, thresholds: Thresholds
-) -> tuple[Activity, ...]:
+def _recent(memory: Memory | None, window: Window, thresholds: Thresholds) -> tuple[Activity, ...]:
     """Return the windows of the last while, this one included."""
     if window.util_idle_share is None:
         return ()

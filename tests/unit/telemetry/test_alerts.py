@@ -76,9 +76,9 @@ def test_a_standing_alert_is_repeated_every_ten_minutes() -> None:
 
 
 def test_flapping_is_one_alert() -> None:
-    windows = [
-        [finding(number, "starved")] if number % 3 == 0 else [] for number in range(60)
-    ] + [[]] * 5
+    windows = [[finding(number, "starved")] if number % 3 == 0 else [] for number in range(60)] + [
+        []
+    ] * 5
     flat = [state for each in states(windows) for state in each]
     assert flat == ["raised", "cleared"]
 

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyarrow", reason="needs pip install 'barnabas[spark]'")
 
+from barnabas.telemetry.assessment import Assessment, FleetState, assess
+from barnabas.telemetry.assessment_store import StateMissingError, StateStore
 from barnabas.telemetry.finding import Window, us
-from barnabas.telemetry.assessment import FleetState, Assessment, assess
-from barnabas.telemetry.assessment_store import StateStore, StateMissingError
+from barnabas.telemetry.lake import Lake
 from barnabas.telemetry.thresholds import Thresholds
 
 THRESHOLDS = Thresholds()
@@ -29,7 +30,9 @@ def silence(assessment: Assessment) -> dict[str, int]:
 
 
 def told(assessment: Assessment) -> list[tuple[str, str]]:
-    return [(alert.gpu_id, alert.state) for alert in assessment.alerts if alert.finding == "missing"]
+    return [
+        (alert.gpu_id, alert.state) for alert in assessment.alerts if alert.finding == "missing"
+    ]
 
 
 def test_a_card_is_missing_after_a_minute_and_until_it_returns() -> None:
@@ -48,7 +51,9 @@ def test_scrapes_every_half_minute_are_not_missing() -> None:
 
 def test_a_host_that_goes_silent_is_one_alert() -> None:
     others = [window(number, "GPU-1") for number in range(40)]
-    lost = [window(n, f"GPU-{card}", "node-2") for card in range(2, 10) for n in range(card % 2 + 1)]
+    lost = [
+        window(n, f"GPU-{card}", "node-2") for card in range(2, 10) for n in range(card % 2 + 1)
+    ]
     assessment = assess(FleetState(), others + lost, [], THRESHOLDS)
     assert set(silence(assessment)) == {f"GPU-{card}" for card in range(2, 10)}
     assert told(assessment) == [("host:node-2", "raised")]
@@ -136,19 +141,19 @@ def test_a_state_comes_back_from_disk_as_it_was(tmp_path: Path) -> None:
     ]
     state = assess(FleetState(), rows, [], THRESHOLDS).state
     assert state.standing
-    StateStore(tmp_path).save(7, state)
-    assert StateStore(tmp_path).after(7) == state
+    StateStore(Lake(str(tmp_path))).save(7, state)
+    assert StateStore(Lake(str(tmp_path))).after(7) == state
 
 
 def test_an_empty_state_comes_back_too(tmp_path: Path) -> None:
-    StateStore(tmp_path).save(0, FleetState())
-    assert StateStore(tmp_path).after(0) == FleetState()
+    StateStore(Lake(str(tmp_path))).save(0, FleetState())
+    assert StateStore(Lake(str(tmp_path))).after(0) == FleetState()
 
 
 def test_old_states_are_swept_and_a_lost_one_says_what_to_do(tmp_path: Path) -> None:
-    store = StateStore(tmp_path)
+    store = StateStore(Lake(str(tmp_path)))
     for batch_id in range(20):
         store.save(batch_id, FleetState())
-    assert len(list(tmp_path.iterdir())) == 10
-    with pytest.raises(StateMissingError, match="delete the checkpoint"):
-        StateStore(tmp_path).after(3)
+    assert len(list((tmp_path / "_work" / "findings-gpus").iterdir())) == 10
+    with pytest.raises(StateMissingError, match="start with an empty lake"):
+        StateStore(Lake(str(tmp_path))).after(3)

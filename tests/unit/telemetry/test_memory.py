@@ -100,7 +100,11 @@ def test_a_counter_that_starts_over_is_no_trend() -> None:
 
 
 def test_an_uncorrectable_error_is_critical_at_once() -> None:
-    windows = [window(0, ecc_dbe_last=0.0), window(1, ecc_dbe_last=1.0), window(2, ecc_dbe_last=1.0)]
+    windows = [
+        window(0, ecc_dbe_last=0.0),
+        window(1, ecc_dbe_last=1.0),
+        window(2, ecc_dbe_last=1.0),
+    ]
     (_, (finding,), after) = told(windows, "ecc_trend")
     assert finding.severity == "critical"
     assert after == []
