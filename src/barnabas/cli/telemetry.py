@@ -12,6 +12,7 @@ import typer
 COMMANDS = (
     "collect",
     "simulate",
+    "evaluate",
 )
 """In the order in which --help lists them."""
 
