@@ -367,7 +367,7 @@ def _measured(finding: str, state: State) -> tuple[float, str]:
 
 
 def _bounded(metric: str, values: Floats) -> Floats:
-    top = {"gpu_util": 100.0, "mem_copy_util": 100.0, "fb_used": MEMORY_MIB, "sm_active": 1.0}
+    top = {"gpu_util": 100.0, "mem_copy_util": 100.0, "fb_used": MEMORY_MIB, "sm_clock": TOP_CLOCK_MHZ, "sm_active": 1.0}
     return np.round(np.minimum(values, top.get(metric, np.inf)), 2)
 
 

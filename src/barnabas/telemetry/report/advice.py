@@ -60,7 +60,7 @@ def _replace(report: Report) -> Sentence | None:
     if worn:
         parts.append(f"test the memory of {_listed(worn)}, where corrected errors grow")
     if repeat:
-        parts.append(f"look into {_listed(repeat)}, which throw XIDs again and again")
+        parts.append(f"look into {_listed(repeat)}, where XIDs come again and again")
     if not parts:
         return None
     text = "; ".join(parts)

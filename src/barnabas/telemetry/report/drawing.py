@@ -80,7 +80,7 @@ def round_top(value: float) -> float:
     if value <= 0:
         return 1.0
     size = 10 ** math.floor(math.log10(value))
-    return float(next(step * size for step in (1, 1.5, 2, 3, 4, 5, 7.5, 10) if value <= step * size))
+    return float(next(step * size for step in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10) if value <= step * size))
 
 
 def time_ticks(start_s: float, end_s: float, count: int = 8) -> list[float]:

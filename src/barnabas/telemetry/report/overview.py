@@ -1,5 +1,6 @@
 """Questions about the fleet as a whole: how much of it there is, and what it did."""
 
+from barnabas.telemetry.report.drawing import round_top
 from barnabas.telemetry.report.model import (
     HARDWARE,
     STATES,
@@ -67,8 +68,8 @@ def _histogram(
     )
     if low is None:
         return None
-    low = 0.0 if top is not None else 10 * (low // 10)
-    step = ((top if top is not None else max(high, low + 10)) - low) / BINS
+    low = 0.0
+    step = ((top if top is not None else round_top(max(high, low + 10))) - low) / BINS
     counted = questions.rows(
         f"SELECT least({BINS - 1}, CAST(floor((v - {low}) / {step}) AS INTEGER)) AS bin, count(*) "  # noqa: S608
         f"FROM (SELECT {value} AS v FROM gold) WHERE v IS NOT NULL GROUP BY bin"

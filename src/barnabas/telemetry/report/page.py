@@ -7,7 +7,9 @@ from importlib.resources import files
 from barnabas import __version__
 from barnabas.telemetry.report import plots, sections
 from barnabas.telemetry.report.model import STATE_LABELS, STATES, Report, Timeline
-from barnabas.telemetry.report.wording import duration, moment, money, number, plural, short_gpu
+from barnabas.telemetry.report.wording import duration, energy, moment, money, number, plural, short_gpu
+
+RESTED_ON = ("gold_10s", "findings", "alerts")
 
 NAVIGATION = (
     ("fleet", "Fleet"),
@@ -81,7 +83,7 @@ def _figures(report: Report) -> str:
     figures = (
         (number(fleet.gpus), "GPUs", f"{plural(fleet.hosts, 'host')}"),
         (util, "mean utilisation", "of some kernel running, not of work"),
-        (f"{number(fleet.energy_kwh)}<small>kWh</small>", "energy used", "by the cards alone"),
+        (_united(energy(fleet.energy_kwh)), "energy used", "by the cards alone"),
         (f"{number(share)}<small>%</small>", "of card time idle", duration(3600 * idle)),
         (money(cost, report.wish.currency), "spent on idleness", "energy and cards"),
         (number(standing), "open alerts", f"{report.alert_counts.get('cleared', 0):,} cleared"),
@@ -93,15 +95,21 @@ def _figures(report: Report) -> str:
     return f'<ul class="figures">{items}</ul>'
 
 
+def _united(text: str) -> str:
+    amount, unit = text.split(" ")
+    return f"{amount}<small>{unit}</small>"
+
+
 def _advice(report: Report) -> str:
     items = "".join(
         f'<li class="{each.severity}"><a href="#{each.anchor}">{escape(each.text)}</a></li>'
         for each in report.advice
     )
     gone = ""
-    if report.missing_tables:
+    lacking = [name for name in report.missing_tables if name in RESTED_ON]
+    if lacking:
         gone = (
-            f'<p class="note">Not in the lake: {", ".join(report.missing_tables)}. '
+            f'<p class="note">Not in the lake yet: {", ".join(lacking)}. '
             "What rests on them is empty below.</p>"
         )
     return f'<section id="first"><h2>Do first</h2><ol class="advice">{items}</ol>{gone}</section>'

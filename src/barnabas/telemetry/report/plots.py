@@ -33,6 +33,9 @@ LIGHT = {
 
 DARK = LIGHT | {"missing": "#f4f4f2", "idle": "#4a525c", "working": "#2f8ccb"}
 
+LABEL_PX = 14
+"""The height of a line of small letters."""
+
 BOTTOM_UP = ("working", "launch_bound", "starved", "throttled", "parked", "idle", "missing")
 
 
@@ -120,8 +123,9 @@ def _row_labels(found: StateMap, height: int) -> str:
         is_first = row == 0 or found.gpus[row - 1][0] != hostname
         if row * height >= free_from and (is_first or not by_host):
             text = hostname if by_host or (is_first and hostname) else short_gpu(gpu_id)
-            labels += f'<span style="top:{row * height}px;line-height:{height}px">{escape(text)}</span>'
-            free_from = row * height + max(height, 12)
+            top = row * height + (height - LABEL_PX) // 2
+            labels += f'<span style="top:{top}px" title="{escape(gpu_id)}">{escape(text)}</span>'
+            free_from = row * height + max(height, LABEL_PX)
     return labels
 
 
@@ -141,11 +145,11 @@ def histogram_plot(found: Histogram) -> str:
     bars += f'<line class="middle" x1="{middle:.1f}" x2="{middle:.1f}" y1="0" y2="100"/>'
     svg = drawing.canvas(bars, "histogram", f"{found.title}: median {number(found.p50)}")
     return (
-        f'<figure class="card"><figcaption><b>{found.title}</b>'
+        f'<figure class="card"><figcaption><b>{found.title} <i>{found.unit}</i></b>'
         f"<span>median <strong>{number(found.p50)}</strong> · p95 <strong>{number(found.p95)}"
-        f"</strong> · max <strong>{number(found.largest)}</strong> {found.unit}</span></figcaption>"
+        f"</strong> · max <strong>{number(found.largest)}</strong></span></figcaption>"
         f'{svg}<div class="ends"><span>{number(found.low)}</span>'
-        f"<span>{number(found.low + span)} {found.unit}</span></div></figure>"
+        f"<span>{number(found.low + span)}</span></div></figure>"
     )
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from barnabas.telemetry.report.model import FINDINGS, HARDWARE, STATE_OF, STATES, Wish
 
-MINUTES_FROM_S = 4 * 3600
 CELLS = 288
 TOP_ROWS = 25
 STEPS_S = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
@@ -25,7 +24,8 @@ class Questions:
         self.gpu_id = wish.gpu_id
         self._filters(wish)
         self.start_s, self.end_s = self._span(wish)
-        self.step_s = step_for(self.end_s - self.start_s, CELLS)
+        # No finer than the windows that findings are about.
+        self.step_s = max(10.0, step_for(self.end_s - self.start_s, CELLS))
         self.is_by_minute = self._has_minutes() and self.step_s >= 60
         table = "gold_1m" if self.is_by_minute else "gold_10s"
         self.window_s = 60 if self.is_by_minute else 10

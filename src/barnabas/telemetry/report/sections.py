@@ -6,9 +6,9 @@ from html import escape
 from barnabas.telemetry.report.model import FINDINGS, STATE_OF, Offender, Report, Waste
 from barnabas.telemetry.report.plots import sparkline
 from barnabas.telemetry.report.questions import TOP_ROWS
-from barnabas.telemetry.report.wording import duration, moment, money, number, plural, short_gpu
+from barnabas.telemetry.report.wording import duration, energy, moment, money, number, plural, short_gpu
 
-NUMERIC = "n"
+SEEN_ROWS = 6
 
 
 def section(anchor: str, title: str, lead: str, body: str) -> str:
@@ -58,7 +58,7 @@ def findings(report: Report) -> str:
     lead = (
         f"{plural(sum(each[1] for each in report.finding_totals.values()), 'episode')} of "
         f"{plural(len(rows), 'kind')}. An episode is a finding that lasted through "
-        "neighbouring windows of 10 s."
+        "neighbouring windows of 10&nbsp;s."
     )
     titles = ("Finding", "GPUs", "Episodes", "Card time", "What it means")
     return section("findings", "Findings", lead, table(titles, rows, (1, 2, 3)))
@@ -87,7 +87,7 @@ def waste(report: Report) -> str:
     share = 100 * whole.idle_hours / report.fleet.gpu_hours if report.fleet.gpu_hours else 0.0
     lead = (
         f"{duration(3600 * whole.idle_hours)} of idle card time ({number(share)} % of all) used "
-        f"<b>{number(whole.kwh, 2)} kWh</b> and cost <b>"
+        f"<b>{energy(whole.kwh)}</b> and cost <b>"
         f"{money(whole.energy_cost + whole.card_cost, wish.currency)}</b>: energy at "
         f"{money(wish.price_per_kwh, wish.currency)} a kWh and cards at "
         f"{money(wish.price_per_gpu_hour, wish.currency)} an hour."
@@ -118,22 +118,29 @@ def _waste_table(title: str, rows: list[Waste], currency: str, *, is_gpu: bool) 
             duration(3600 * each.idle_hours),
             duration(3600 * each.parked_hours) if each.parked_hours else "–",
             f"{number(each.parked_gib)} GiB" if each.parked_gib else "–",
-            f"{number(each.kwh, 2)} kWh",
+            energy(each.kwh),
             money(each.energy_cost, currency),
             money(each.card_cost, currency),
             f"<b>{money(each.energy_cost + each.card_cost, currency)}</b>",
         )
         for each in rows
     ]
-    return folded(table(titles, cells, range(1, 9)), len(rows), title)
+    return folded(titles, cells, range(1, 9))
 
 
-def folded(body: str, rows: int, what: str) -> str:
-    """Fold a long table away; say where a list was cut."""
-    cut = f'<p class="note">The first {TOP_ROWS} are shown.</p>' if rows >= TOP_ROWS else ""
-    if rows <= 8:
-        return body + cut
-    return f'<details class="fold"><summary>{what}: {rows} rows</summary>{body}{cut}</details>'
+def folded(
+    titles: Sequence[str], rows: Sequence[Sequence[str]], numeric: Iterable[int] = ()
+) -> str:
+    """Return a table whose first rows are seen at once; say where a list was cut."""
+    right = tuple(numeric)
+    cut = f'<p class="note">The first {TOP_ROWS} are shown.</p>' if len(rows) == TOP_ROWS else ""
+    if len(rows) <= SEEN_ROWS + 2:
+        return table(titles, rows, right) + cut
+    rest = table(titles, rows[SEEN_ROWS:], right)
+    return (
+        f"{table(titles, rows[:SEEN_ROWS], right)}"
+        f'<details class="fold"><summary>{len(rows) - SEEN_ROWS} more</summary>{rest}{cut}</details>'
+    )
 
 
 def throttling(report: Report) -> str:
@@ -165,7 +172,7 @@ def throttling(report: Report) -> str:
         for each in report.throttling
     ]
     titles = ("Host", "GPU", "Power cap", "Too hot", "Clock lost", "Time lost", "Hottest")
-    body = folded(table(titles, rows, range(2, 7)), len(rows), "Cards")
+    body = folded(titles, rows, range(2, 7))
     return section("throttling", "Throttling", lead, body)
 
 
@@ -188,7 +195,7 @@ def stragglers(report: Report) -> str:
     ]
     titles = ("Host", "GPU", "Namespace", "Behind for", "Episodes", "Off by", "Detail")
     lead = "Cards far off the median of their peers in the same job or host."
-    body = folded(table(titles, rows, (3, 4, 5)), len(rows), "Cards")
+    body = folded(titles, rows, (3, 4, 5))
     return section("stragglers", "Stragglers", lead, body)
 
 
@@ -208,7 +215,7 @@ def offenders(report: Report) -> str:
     ]
     lead = (
         "Cards by kinds of findings that point at hardware, then by time in trouble; "
-        "idleness does not count."
+        "idleness and power caps do not count."
     )
     titles = ("Host", "GPU", "Namespace", "Episodes", "In trouble")
     return section("offenders", "Top offenders", lead, table(titles, rows, (4,)))
@@ -241,7 +248,7 @@ def xids(report: Report) -> str:
     ]
     titles = ("XID", "Severity", "Host", "GPU", "Times", "First", "Last", "What to do")
     lead = "Errors that the driver reported, those that ask for a drain first."
-    return section("xids", "XIDs", lead, folded(table(titles, rows, (0, 4)), len(rows), "XIDs"))
+    return section("xids", "XIDs", lead, folded(titles, rows, (0, 4)))
 
 
 def ecc(report: Report) -> str:
@@ -282,7 +289,7 @@ def missing(report: Report) -> str:
     ]
     titles = ("Host", "GPU", "Silent since", "For", "Now")
     lead = "Cards that had reported and stopped."
-    body = folded(table(titles, rows, (3,)), len(rows), "Cards")
+    body = folded(titles, rows, (3,))
     return section("missing", "Missing cards", lead, body)
 
 
@@ -310,7 +317,7 @@ def alerts(report: Report) -> str:
     note = f'<p class="note">{plural(left, "alert")} more in table alerts.</p>' if left > 0 else ""
     lead = f"{standing:,} open, {closed:,} cleared."
     return section(
-        "alerts", "Alerts", lead, folded(table(titles, rows), len(rows), "Alerts") + note
+        "alerts", "Alerts", lead, folded(titles, rows) + note
     )
 
 

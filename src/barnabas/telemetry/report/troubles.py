@@ -38,7 +38,7 @@ def offenders(questions: Questions) -> list[Offender]:
         "SELECT gpu_id, any_value(hostname), any_value(namespace), "
         "histogram(finding) AS kinds, sum(seconds) AS total, "
         f"count(DISTINCT CASE WHEN finding IN ({HARDWARE_SQL}) THEN finding END) AS hardware, "  # noqa: S608
-        "FROM episodes WHERE finding NOT IN ('idle', 'parked_memory', 'launch_bound') "
+        "FROM episodes WHERE finding NOT IN ('idle', 'parked_memory', 'launch_bound', 'power_capped') "
         "GROUP BY gpu_id "
         "ORDER BY hardware DESC, total DESC, gpu_id LIMIT 15"
     )

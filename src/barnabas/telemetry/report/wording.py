@@ -14,6 +14,11 @@ def number(value: float | None, digits: int = 1) -> str:
     return f"{value:,.{digits}f}"
 
 
+def energy(kwh: float) -> str:
+    """Return an amount of energy in the unit that keeps its digits."""
+    return f"{number(1000 * kwh)} Wh" if 0 < kwh < 1 else f"{number(kwh)} kWh"
+
+
 def money(value: float, currency: str) -> str:
     """Return an amount; a currency of letters goes behind it."""
     amount = f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.2f}"
