@@ -67,7 +67,8 @@ def list_refusals(
     epilog="Example: barnabas telemetry dlq redrive --reason late --execute ; "
     "barnabas telemetry dlq redrive --partition 0 --offset 42 --execute"
 )
-def redrive(
+def redrive(  # noqa: PLR0913 - one parameter an option
+    *,
     reason: Reason = None,
     partition: Annotated[
         int | None, typer.Option(min=0, help="Only this partition of the DLQ.")
@@ -192,13 +193,21 @@ def _show(topic: str, counts: "list[Tally]", newest: "list[Refusal]") -> None:
         say(f"{topic} holds no such records: nothing was refused")
         return
     rows = [
-        (each.reason, each.count, _time(each.first_ms), _time(each.last_ms), ", ".join(each.origins))
+        (
+            each.reason,
+            each.count,
+            _time(each.first_ms),
+            _time(each.last_ms),
+            ", ".join(each.origins),
+        )
         for each in counts
     ]
     print_table(("REASON", "RECORDS", "FIRST", "LAST", "FROM"), rows)
     for each in newest:
         origin = each.origin
-        source = f"{origin.topic}:{origin.partition}@{origin.offset}" if origin else "unknown origin"
+        source = (
+            f"{origin.topic}:{origin.partition}@{origin.offset}" if origin else "unknown origin"
+        )
         again = f", redriven {each.redriven} times" if each.redriven else ""
         say(f"\n{topic}:{each.partition}@{each.offset}  {each.reason}  from {source}{again}")
         if each.detail:

@@ -121,14 +121,14 @@ def _record(answer: "Answer", row: tuple[Any, ...]) -> dict[str, Any]:
     return {name: _plain(value) for name, value in zip(answer.columns, row, strict=True)}
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> object:
     if isinstance(value, float):
         return f"{value:,.3f}".rstrip("0").rstrip(".")
     plain = _plain(value)
     return plain if plain is None or isinstance(plain, int) else str(plain)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Return a value as JSON and CSV can hold it."""
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")

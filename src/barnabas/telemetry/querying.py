@@ -7,10 +7,14 @@ file but those of the lake, and its settings cannot be changed back.
 import difflib
 import re
 from dataclasses import dataclass
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from barnabas.telemetry.reading import Lake, LakeError, load_duckdb, quoted
 from barnabas.telemetry.tables import TABLES
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection, Statement
 
 READING = {"SELECT", "EXPLAIN", "RELATION"}
 """DuckDB's kinds of statement that change nothing; DESCRIBE, SHOW and SUMMARIZE are SELECTs."""
@@ -47,13 +51,20 @@ def ask(lake: Lake, sql: str, limit: int | None = None) -> Answer:
         _lock(connection, lake)
         try:
             result = connection.execute(statement)
-            columns = tuple(each[0] for each in result.description)
-            table = result.to_arrow_table() if limit is None else _first(result, limit + 1)
+            columns = _distinct([each[0] for each in result.description])
+            rows = result.fetchall() if limit is None else result.fetchmany(limit + 1)
         except duckdb.Error as error:
             raise _worded(error, lake) from error
-    rows = [tuple(row.values()) for row in _distinctly_named(table).to_pylist()]
     cut = limit is not None and len(rows) > limit
     return Answer(columns, rows[:limit], cut)
+
+
+def _distinct(names: list[str]) -> tuple[str, ...]:
+    """Number names that come again: JSON would keep only the last of them."""
+    return tuple(
+        name if names.index(name) == place else f"{name}_{names[: place + 1].count(name)}"
+        for place, name in enumerate(names)
+    )
 
 
 def listings(lake: Lake) -> list[TableListing]:
@@ -63,7 +74,7 @@ def listings(lake: Lake) -> list[TableListing]:
         return [_listing(connection, lake, name) for name in lake.tables]
 
 
-def _listing(connection: Any, lake: Lake, name: str) -> TableListing:
+def _listing(connection: "DuckDBPyConnection", lake: Lake, name: str) -> TableListing:
     described = connection.execute(f"DESCRIBE {quoted(name)}").fetchall()
     (count,) = connection.execute(
         f"SELECT count(*) FROM {quoted(name)}"  # noqa: S608 - quoted
@@ -72,7 +83,7 @@ def _listing(connection: Any, lake: Lake, name: str) -> TableListing:
     return TableListing(name, count, len(lake.tables[name].files), columns)
 
 
-def _only_statement(duckdb: Any, connection: Any, sql: str) -> Any:
+def _only_statement(duckdb: ModuleType, connection: "DuckDBPyConnection", sql: str) -> "Statement":
     try:
         statements = connection.extract_statements(sql)
     except duckdb.Error as error:
@@ -87,7 +98,7 @@ def _only_statement(duckdb: Any, connection: Any, sql: str) -> Any:
     return statements[0]
 
 
-def _lock(connection: Any, lake: Lake) -> None:
+def _lock(connection: "DuckDBPyConnection", lake: Lake) -> None:
     files = [str(path) for table in lake.tables.values() for path in table.files]
     connection.execute("SET python_enable_replacements = false")
     connection.execute("SET autoinstall_known_extensions = false")
@@ -98,29 +109,13 @@ def _lock(connection: Any, lake: Lake) -> None:
     connection.execute("SET lock_configuration = true")
 
 
-def _first(result: Any, count: int) -> Any:
-    import pyarrow as pa
-
-    reader = result.to_arrow_reader(min(count, 100_000) or 1)
-    batches, left = [], count
-    while left > 0 and (batch := next(reader, None)) is not None:
-        batches.append(batch.slice(0, left))
-        left -= len(batches[-1])
-    return pa.Table.from_batches(batches, schema=reader.schema)
-
-
-def _distinctly_named(table: Any) -> Any:
-    """Number the columns: SELECT 1 AS a, 2 AS a gives two, and a dict of them would lose one."""
-    return table.rename_columns([str(number) for number in range(table.num_columns)])
-
-
 def _worded(error: Exception, lake: Lake) -> LakeError:
     text = _first_line(error)
     found = MISSING_TABLE.search(text)
     if found is not None:
         return LakeError(_no_table(found[1].strip('"'), lake))
     if type(error).__name__ == "BinderException":
-        return LakeError(f"SQL: {text}. {_columns_advice(str(error), lake)}")
+        return LakeError(f"SQL: {text.rstrip('!.')}; {_columns_advice(str(error), lake)}")
     if type(error).__name__ == "PermissionException":
         return LakeError("A query reads the tables of the lake and no other file; use their names")
     return LakeError(f"SQL: {text}")

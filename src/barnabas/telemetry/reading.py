@@ -13,10 +13,15 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from barnabas.telemetry.tables import TABLES, Column
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 DELTA_LOG = "_delta_log"
 RAW = "raw "
@@ -78,7 +83,7 @@ class Lake:
             )
 
     @contextmanager
-    def open(self, *, complete: bool = False) -> "Iterator[Any]":
+    def open(self, *, complete: bool = False) -> "Iterator[DuckDBPyConnection]":
         """Yield a DuckDB connection with a view of each table.
 
         `complete` makes every table of the contract exactly as it is written down: tables that
@@ -109,13 +114,12 @@ class Lake:
         )
 
 
-def load_duckdb() -> Any:
+def load_duckdb() -> ModuleType:
     """Return the module, or say how to get it."""
     try:
-        import duckdb
+        return import_module("duckdb")
     except ImportError as error:
         raise LakeError("DuckDB is not installed; pip install 'barnabas[telemetry]'") from error
-    return duckdb
 
 
 def _tables(folder: Path) -> Iterator[Table]:
@@ -139,7 +143,7 @@ def _is_hidden(name: str) -> bool:
     return name.startswith((".", "_"))
 
 
-def _view(connection: Any, table: Table, name: str) -> None:
+def _view(connection: "DuckDBPyConnection", table: Table, name: str) -> None:
     if table.is_delta:
         connection.register(name, _delta(table.folder))
         return
@@ -151,7 +155,7 @@ def _view(connection: Any, table: Table, name: str) -> None:
     )
 
 
-def _delta(folder: Path) -> Any:
+def _delta(folder: Path) -> object:
     try:
         from deltalake import DeltaTable
     except ImportError as error:
@@ -161,7 +165,7 @@ def _delta(folder: Path) -> Any:
     return DeltaTable(str(folder)).to_pyarrow_dataset()
 
 
-def _complete(connection: Any, present: set[str]) -> None:
+def _complete(connection: "DuckDBPyConnection", present: set[str]) -> None:
     for name, columns in TABLES.items():
         there = set()
         if name in present:
@@ -169,9 +173,7 @@ def _complete(connection: Any, present: set[str]) -> None:
             there = {row[0] for row in rows}
         picked = ", ".join(_picked(column, there) for column in columns)
         source = f" FROM {quoted(RAW + name)}" if name in present else " WHERE false"
-        connection.execute(
-            f"CREATE TEMP VIEW {quoted(name)} AS SELECT {picked}{source}"  # noqa: S608 - quoted
-        )
+        connection.execute(f"CREATE TEMP VIEW {quoted(name)} AS SELECT {picked}{source}")
 
 
 def _picked(column: Column, there: set[str]) -> str:

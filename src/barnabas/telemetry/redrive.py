@@ -76,7 +76,9 @@ class Refusal:
         topic = self.header("dlq.topic")
         if not topic:
             return None
-        return Origin(topic, _whole(self.header("dlq.partition")), _whole(self.header("dlq.offset")))
+        return Origin(
+            topic, _whole(self.header("dlq.partition")), _whole(self.header("dlq.offset"))
+        )
 
     @property
     def redriven(self) -> int:
@@ -97,6 +99,14 @@ class Choice(NamedTuple):
     offset: int | None = None
     times_max: int = TIMES_MAX
     is_forced: bool = False
+
+    def names(self, refusal: Refusal) -> bool:
+        """Say whether a record is among those asked for."""
+        return (
+            self.reason in (None, refusal.reason)
+            and self.partition in (None, refusal.partition)
+            and self.offset in (None, refusal.offset)
+        )
 
     @property
     def group(self) -> str:
@@ -137,11 +147,7 @@ class Plan:
     def _why_not(self, refusal: Refusal) -> str | None:
         """Return why a record stays: "" where it does not, None where nobody asked for it."""
         choice = self.choice
-        if choice.reason is not None and refusal.reason != choice.reason:
-            return None
-        if choice.partition is not None and refusal.partition != choice.partition:
-            return None
-        if choice.offset is not None and refusal.offset != choice.offset:
+        if not choice.names(refusal):
             return None
         if not choice.is_forced and self._is_done(refusal):
             return "redriven before"
@@ -153,9 +159,7 @@ class Plan:
 
     def _is_done(self, refusal: Refusal) -> bool:
         own = self.by_reason.get(refusal.reason, {})
-        committed = max(
-            self.everything.get(refusal.partition, 0), own.get(refusal.partition, 0)
-        )
+        committed = max(self.everything.get(refusal.partition, 0), own.get(refusal.partition, 0))
         return refusal.offset < committed
 
     def start(self, partition: int, earliest: int) -> int:

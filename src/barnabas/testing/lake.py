@@ -60,9 +60,11 @@ STATES = (
     State("missing", 0, 0, 0, 0, 0, findings=("missing",)),
 )
 NUMBERS = {state.name: number for number, state in enumerate(STATES)}
-SEVERITIES = {"xid": "critical", "missing": "critical", "repeat_offender": "critical"} | dict.fromkeys(
-    ("thermal_throttled", "straggler", "ecc_trend", "starved"), "warning"
-)
+SEVERITIES = {
+    "xid": "critical",
+    "missing": "critical",
+    "repeat_offender": "critical",
+} | dict.fromkeys(("thermal_throttled", "straggler", "ecc_trend", "starved"), "warning")
 
 
 @dataclass
@@ -267,7 +269,11 @@ class _Part:
         starts = (np.repeat(self._starts, per_window, axis=0) + steps).ravel()[there]
         count = len(starts)
         metrics = {name: each.ravel()[there] for name, each in self._metrics().items()}
-        extra = {"power_limit": POWER_LIMIT_W, "max_sm_clock": TOP_CLOCK_MHZ, "fb_total": MEMORY_MIB}
+        extra = {
+            "power_limit": POWER_LIMIT_W,
+            "max_sm_clock": TOP_CLOCK_MHZ,
+            "fb_total": MEMORY_MIB,
+        }
         columns = self._identity(there, 1) | {"timestamp": starts, "offset": np.arange(count)}
         columns |= {name: each for name, each in metrics.items() if name in COLUMNS}
         return columns | {name: np.full(count, value) for name, value in extra.items()}
@@ -275,10 +281,7 @@ class _Part:
     def findings(self) -> dict[str, Any]:
         """Return the labels of the stories."""
         rows = [*self._state_findings(), *self._event_findings()]
-        return {
-            column.name: [row.get(column.name) for row in rows]
-            for column in FINDINGS
-        }
+        return {column.name: [row.get(column.name) for row in rows] for column in FINDINGS}
 
     def _state_findings(self) -> Iterator[dict[str, Any]]:
         for number, state in enumerate(STATES):
@@ -286,8 +289,12 @@ class _Part:
             for name in state.findings:
                 value, unit = _measured(name, state)
                 for window, gpu in zip(windows.tolist(), gpus.tolist(), strict=True):
-                    yield self._finding(window, gpu, name, value, unit, f"as the story says: {name}") | {
-                        "joules": state.power * WINDOW_S if name in ("idle", "parked_memory") else 0.0
+                    yield self._finding(
+                        window, gpu, name, value, unit, f"as the story says: {name}"
+                    ) | {
+                        "joules": state.power * WINDOW_S
+                        if name in ("idle", "parked_memory")
+                        else 0.0
                     }
 
     def _event_findings(self) -> Iterator[dict[str, Any]]:
@@ -341,7 +348,8 @@ class _Part:
     def _errors(self) -> Floats:
         hours = (np.arange(self._first, self._last) * WINDOW_S / 3600)[:, None]
         rates = np.array([each.ecc_per_hour for each in self._stories])[None, :]
-        return np.floor(hours * rates)
+        floored: Floats = np.floor(hours * rates)
+        return floored
 
 
 XID_ADVICE = {
@@ -367,8 +375,15 @@ def _measured(finding: str, state: State) -> tuple[float, str]:
 
 
 def _bounded(metric: str, values: Floats) -> Floats:
-    top = {"gpu_util": 100.0, "mem_copy_util": 100.0, "fb_used": MEMORY_MIB, "sm_clock": TOP_CLOCK_MHZ, "sm_active": 1.0}
-    return np.round(np.minimum(values, top.get(metric, np.inf)), 2)
+    top = {
+        "gpu_util": 100.0,
+        "mem_copy_util": 100.0,
+        "fb_used": MEMORY_MIB,
+        "sm_clock": TOP_CLOCK_MHZ,
+        "sm_active": 1.0,
+    }
+    bounded: Floats = np.round(np.minimum(values, top.get(metric, np.inf)), 2).astype(np.float64)
+    return bounded
 
 
 def _alerts(stories: list[Story], origin_us: int) -> dict[str, Any]:

@@ -26,7 +26,9 @@ def advice(report: Report) -> list[Sentence]:
     )
     found = [sentence for rule in rules if (sentence := rule(report)) is not None]
     return found or [
-        Sentence("good", "Nothing asks for action: no findings that cost money or results.", "fleet")
+        Sentence(
+            "good", "Nothing asks for action: no findings that cost money or results.", "fleet"
+        )
     ]
 
 
@@ -112,8 +114,8 @@ def _idle(report: Report) -> Sentence | None:
     cost = money(whole.energy_cost + whole.card_cost, report.wish.currency)
     most = first.name if first.name != "(none)" else report.waste["host"][0].name
     text = (
-        f"Give back idle cards, {most} first: {duration(3600 * whole.idle_hours)} of idle card time "
-        f"cost {cost}"
+        f"Give back idle cards, {most} first: {duration(3600 * whole.idle_hours)} of idle card "
+        f"time cost {cost}"
     )
     if whole.parked_hours > 0:
         text += f", {duration(3600 * whole.parked_hours)} of it with memory parked"

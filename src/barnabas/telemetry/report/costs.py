@@ -56,7 +56,7 @@ def waste(questions: Questions, wish: Wish) -> dict[str, list[Waste]]:
 
 def _waste(questions: Questions, wish: Wish, by: str) -> list[Waste]:
     rows = questions.rows(
-        f"SELECT {by} AS name, count(DISTINCT gpu_id), sum(seconds) / 3600 AS hours, "  # noqa: S608
+        f"SELECT {by} AS name, count(DISTINCT gpu_id), sum(seconds) / 3600 AS hours, "
         "sum(parked_seconds) / 3600, "
         "coalesce(sum(parked_mib_seconds) / nullif(sum(parked_seconds), 0) / 1024, 0), "
         f"sum(joules) / 3.6e6 FROM idled GROUP BY name ORDER BY hours DESC, name LIMIT {TOP_ROWS}"
@@ -84,12 +84,10 @@ def throttling(questions: Questions) -> tuple[list[Throttling], Throttling]:
         "sum(lost_s) AS lost, max(hottest) FROM throttled"
     )
     rows = questions.rows(
-        f"SELECT gpu_id, any_value(hostname), {columns} GROUP BY gpu_id "  # noqa: S608
+        f"SELECT gpu_id, any_value(hostname), {columns} GROUP BY gpu_id "
         f"ORDER BY sum(thermal_s) > 0 DESC, lost DESC NULLS LAST, gpu_id LIMIT {TOP_ROWS}"
     )
-    total = questions.row(
-        f"SELECT CAST(count(*) AS VARCHAR), '', {columns}"  # noqa: S608
-    )
+    total = questions.row(f"SELECT CAST(count(*) AS VARCHAR), '', {columns}")
     power_s, thermal_s, *rest = total[2:]
     whole = Throttling(total[0], "", power_s or 0.0, thermal_s or 0.0, *rest)
     return [Throttling(*row) for row in rows], whole

@@ -72,7 +72,9 @@ def runs_of(
             runs[-1].append((x, HEIGHT * (1 - min(1.0, max(0.0, value / top)))))
         last = x
     # A lone point has no length; give it one that can be seen.
-    return [run if len(run) > 1 else [*run, (run[0][0] + gap / 4, run[0][1])] for run in runs if run]
+    return [
+        run if len(run) > 1 else [*run, (run[0][0] + gap / 4, run[0][1])] for run in runs if run
+    ]
 
 
 def round_top(value: float) -> float:
@@ -80,7 +82,9 @@ def round_top(value: float) -> float:
     if value <= 0:
         return 1.0
     size = 10 ** math.floor(math.log10(value))
-    return float(next(step * size for step in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10) if value <= step * size))
+    return float(
+        next(step * size for step in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10) if value <= step * size)
+    )
 
 
 def time_ticks(start_s: float, end_s: float, count: int = 8) -> list[float]:

@@ -1,7 +1,7 @@
 """Asks a lake everything that a report says."""
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from barnabas.telemetry.reading import Lake, LakeError
 from barnabas.telemetry.report import costs, overview, troubles
@@ -9,6 +9,9 @@ from barnabas.telemetry.report.advice import advice
 from barnabas.telemetry.report.model import Fleet, Quality, Report, Wish
 from barnabas.telemetry.report.questions import Questions
 from barnabas.telemetry.report.timelines import timelines
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 COUNTED = ("bronze", "silver", "gold_10s", "gold_1m", "findings", "alerts")
 
@@ -22,7 +25,7 @@ def gather(lake: Lake, wish: Wish, refused: dict[str, int] | None = None) -> Rep
         questions = Questions(connection, wish)
         fleet = overview.fleet(questions)
         if fleet.gpus == 0:
-            raise _nothing(connection, lake, wish)
+            raise _nothing(connection, lake)
         report = _report(questions, lake, wish, fleet, refused)
     return replace(report, advice=advice(report))
 
@@ -60,7 +63,7 @@ def _quality(
     questions: Questions, lake: Lake, fleet: Fleet, refused: dict[str, int] | None
 ) -> Quality:
     rows = {
-        name: questions.row(f"SELECT count(*) FROM {name}")[0]  # noqa: S608 - our own names
+        name: questions.row(f"SELECT count(*) FROM {name}")[0]
         for name in COUNTED
         if name in lake.tables
     }
@@ -73,7 +76,7 @@ def _quality(
     return Quality(int(samples), rows, coverage, newest, refused)
 
 
-def _known_gpu(connection: Any, wanted: str) -> str:
+def _known_gpu(connection: "DuckDBPyConnection", wanted: str) -> str:
     """Return the GPU that is meant: its whole id, or the end or the beginning of one."""
     rows = connection.execute(
         "SELECT DISTINCT gpu_id FROM (SELECT gpu_id FROM gold_10s WHERE level = 'gpu' "
@@ -94,7 +97,7 @@ def _known_gpu(connection: Any, wanted: str) -> str:
     )
 
 
-def _nothing(connection: Any, lake: Lake, wish: Wish) -> LakeError:
+def _nothing(connection: "DuckDBPyConnection", lake: Lake) -> LakeError:
     low, high = connection.execute(
         "SELECT min(window_start), max(window_end) FROM gold_10s"
     ).fetchone()
@@ -105,8 +108,8 @@ def _nothing(connection: Any, lake: Lake, wish: Wish) -> LakeError:
         )
     there = ", ".join(lake.tables)
     missing = " and ".join(name for name in ("gold_10s", "findings") if name not in lake.tables)
-    del wish
     return LakeError(
-        f"{lake.folder} has {there}, but nothing in {missing or 'gold_10s and findings'} yet, which "
-        "a report is made of; wait for the first windows to close, or run `barnabas telemetry run`"
+        f"{lake.folder} has {there}, but nothing in {missing or 'gold_10s and findings'} yet, "
+        "which a report is made of; wait for the first windows to close, or "
+        "start `barnabas telemetry run`"
     )

@@ -227,7 +227,7 @@ class Xid(NamedTuple):
 
     code: int
     severity: str
-    count: int
+    times: int
     gpu_id: str
     hostname: str
     first_s: float

@@ -63,7 +63,7 @@ def _histogram(
     questions: Questions, value: str, title: str, unit: str, top: float | None
 ) -> Histogram | None:
     low, high, p50, p95 = questions.row(
-        f"SELECT min(v), max(v), approx_quantile(v, 0.5), approx_quantile(v, 0.95) "  # noqa: S608
+        f"SELECT min(v), max(v), approx_quantile(v, 0.5), approx_quantile(v, 0.95) "
         f"FROM (SELECT {value} AS v FROM gold) WHERE v IS NOT NULL"
     )
     if low is None:
@@ -71,7 +71,7 @@ def _histogram(
     low = 0.0
     step = ((top if top is not None else round_top(max(high, low + 10))) - low) / BINS
     counted = questions.rows(
-        f"SELECT least({BINS - 1}, CAST(floor((v - {low}) / {step}) AS INTEGER)) AS bin, count(*) "  # noqa: S608
+        f"SELECT least({BINS - 1}, CAST(floor((v - {low}) / {step}) AS INTEGER)) AS bin, count(*) "
         f"FROM (SELECT {value} AS v FROM gold) WHERE v IS NOT NULL GROUP BY bin"
     )
     counts = [0] * BINS
@@ -88,11 +88,11 @@ def shares(questions: Questions) -> Shares:
     """
     counts = {state: [0.0] * questions.cells for state in STATES}
     for cell, state, seconds in questions.rows(
-        f"SELECT {questions.cell()} AS cell, state, sum(seconds) FROM states GROUP BY cell, state"  # noqa: S608
+        f"SELECT {questions.cell()} AS cell, state, sum(seconds) FROM states GROUP BY cell, state"
     ):
         counts[STATES[state]][cell] = float(seconds)
     for cell, windows in questions.rows(
-        f"SELECT {questions.cell()} AS cell, count(*) FROM gold GROUP BY cell"  # noqa: S608
+        f"SELECT {questions.cell()} AS cell, count(*) FROM gold GROUP BY cell"
     ):
         found = sum(counts[state][cell] for state in STATES if state not in ("missing", "working"))
         counts["working"][cell] = max(0.0, windows * questions.window_s - found)
@@ -105,8 +105,9 @@ def state_map(questions: Questions, gpus: int) -> StateMap:
         "WITH everyone AS (SELECT gpu_id, any_value(hostname) AS hostname FROM "
         "(SELECT DISTINCT gpu_id, hostname FROM gold UNION SELECT DISTINCT gpu_id, hostname "
         "FROM found) GROUP BY gpu_id), "
-        f"trouble AS (SELECT gpu_id, count_if(finding IN ({names(HARDWARE)})) AS hardware, "  # noqa: S608
-        "sum(CASE WHEN finding <> 'idle' THEN seconds END) AS seconds FROM episodes GROUP BY gpu_id) "
+        f"trouble AS (SELECT gpu_id, count_if(finding IN ({names(HARDWARE)})) AS hardware, "
+        "sum(CASE WHEN finding <> 'idle' THEN seconds END) AS seconds "
+        "FROM episodes GROUP BY gpu_id) "
         "SELECT hostname, gpu_id FROM everyone LEFT JOIN trouble USING (gpu_id) "
         "ORDER BY coalesce(hardware, 0) > 0 DESC, coalesce(seconds, 0) DESC, hostname, gpu_id "
         f"LIMIT {MAP_ROWS}"
@@ -122,13 +123,13 @@ def _cells(questions: Questions, rows: dict[str, int]) -> list[list[int]]:
     weights: dict[tuple[int, int], dict[int, float]] = {}
     wanted = list(rows)
     for gpu_id, cell, state, seconds in questions.rows(
-        f"SELECT gpu_id, {questions.cell()} AS cell, state, sum(seconds) FROM states "  # noqa: S608
+        f"SELECT gpu_id, {questions.cell()} AS cell, state, sum(seconds) FROM states "
         "WHERE list_contains($wanted, gpu_id) GROUP BY gpu_id, cell, state",
         wanted=wanted,
     ):
         weights.setdefault((rows[gpu_id], cell), {})[state] = seconds
     for gpu_id, cell, windows in questions.rows(
-        f"SELECT gpu_id, {questions.cell()} AS cell, count(*) FROM gold "  # noqa: S608
+        f"SELECT gpu_id, {questions.cell()} AS cell, count(*) FROM gold "
         "WHERE list_contains($wanted, gpu_id) GROUP BY gpu_id, cell",
         wanted=wanted,
     ):

@@ -4,11 +4,21 @@ import json
 from html import escape
 from importlib.resources import files
 
-from barnabas import __version__
+from barnabas.model.version import __version__
 from barnabas.telemetry.report import plots, sections
-from barnabas.telemetry.report.model import STATE_LABELS, STATES, Report, Timeline
-from barnabas.telemetry.report.wording import duration, energy, moment, money, number, plural, short_gpu
+from barnabas.telemetry.report.model import FINDINGS, STATE_LABELS, STATES, Report, Timeline
+from barnabas.telemetry.report.wording import (
+    NONE,
+    duration,
+    energy,
+    moment,
+    money,
+    number,
+    plural,
+    short_gpu,
+)
 
+TIMES = "\N{MULTIPLICATION SIGN}"
 RESTED_ON = ("gold_10s", "findings", "alerts")
 
 NAVIGATION = (
@@ -64,7 +74,7 @@ def page(report: Report) -> str:
 
 def _header(report: Report) -> str:
     fleet = report.fleet
-    models = ", ".join(f"{count:,} × {escape(name)}" for name, count in fleet.models[:4])
+    models = ", ".join(f"{count:,} {TIMES} {escape(name)}" for name, count in fleet.models[:4])
     links = "".join(f'<a href="#{anchor}">{label}</a>' for anchor, label in NAVIGATION)
     return (
         f"<header><h1>{escape(report.wish.title)}</h1>"
@@ -79,7 +89,7 @@ def _figures(report: Report) -> str:
     idle = waste[0].idle_hours if waste else 0.0
     share = 100 * idle / fleet.gpu_hours if fleet.gpu_hours else 0.0
     standing = sum(n for state, n in report.alert_counts.items() if state != "cleared")
-    util = "–" if fleet.util_mean is None else f"{number(fleet.util_mean, 0)}<small>%</small>"
+    util = NONE if fleet.util_mean is None else f"{number(fleet.util_mean, 0)}<small>%</small>"
     figures = (
         (number(fleet.gpus), "GPUs", f"{plural(fleet.hosts, 'host')}"),
         (util, "mean utilisation", "of some kernel running, not of work"),
@@ -119,11 +129,13 @@ def _fleet(report: Report) -> str:
     spreads = "".join(plots.histogram_plot(each) for each in report.histograms)
     left = report.map.left_out
     rows = len(report.map.gpus)
-    cut = f" The {rows} cards with the most trouble are shown, {left:,} are left out." if left else ""
+    cut = (
+        f" The {rows} cards with the most trouble are shown, {left:,} are left out." if left else ""
+    )
     lead = "What the cards did, all together and one by one."
     is_single = report.fleet.gpus == 1
-    together = "" if is_single else (
-        f"<h3>All cards</h3>{plots.shares_plot(report.shares, report.fleet)}"
+    together = (
+        "" if is_single else (f"<h3>All cards</h3>{plots.shares_plot(report.shares, report.fleet)}")
     )
     each = (
         f"<h3>{'The card' if is_single else 'Card by card'}</h3>"
@@ -178,7 +190,7 @@ def _data(report: Report) -> str:
         },
         "timelines": [_timeline_data(each) for each in report.timelines],
     }
-    text = json.dumps(content, separators=(",", ":")).replace("</", "<\\/")
+    text = json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
     return f'<script type="application/json" id="data">{text}</script>'
 
 
@@ -194,9 +206,13 @@ def _timeline_data(found: Timeline) -> dict[str, object]:
             for each in found.series
         ],
         "found": [
-            [sections.FINDINGS[each.finding], each.start_s - found.start_s, each.end_s - found.start_s]
+            [
+                FINDINGS[each.finding],
+                each.start_s - found.start_s,
+                each.end_s - found.start_s,
+            ]
             for each in found.episodes
-            if each.finding in sections.FINDINGS
+            if each.finding in FINDINGS
         ],
     }
 

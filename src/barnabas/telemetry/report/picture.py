@@ -15,9 +15,7 @@ Colour = tuple[int, int, int]
 def data_uri(rows: Sequence[Sequence[int]], palette: Sequence[Colour]) -> str:
     """Return rows of colour numbers as a picture; the number -1 is transparent."""
     clear = len(palette)
-    lines = b"".join(
-        b"\0" + bytes(clear if cell < 0 else cell for cell in row) for row in rows
-    )
+    lines = b"".join(b"\0" + bytes(clear if cell < 0 else cell for cell in row) for row in rows)
     size = struct.pack(">IIBBBBB", len(rows[0]), len(rows), BITS, PALETTE, 0, 0, 0)
     colours = b"".join(bytes(colour) for colour in (*palette, (0, 0, 0)))
     chunks = (

@@ -41,9 +41,7 @@ BOTTOM_UP = ("working", "launch_bound", "starved", "throttled", "parked", "idle"
 
 def legend(states: tuple[str, ...] = BOTTOM_UP) -> str:
     """Return the colours with their words."""
-    items = "".join(
-        f'<li><i class="s-{state}"></i>{STATE_LABELS[state]}</li>' for state in states
-    )
+    items = "".join(f'<li><i class="s-{state}"></i>{STATE_LABELS[state]}</li>' for state in states)
     return f'<ul class="legend">{items}</ul>'
 
 
@@ -61,7 +59,7 @@ def time_axis(start_s: float, end_s: float) -> str:
 def shares_plot(shares: Shares, fleet: Fleet) -> str:
     """Return the fleet's states, stacked to the number of GPUs."""
     cells = len(shares.counts["working"])
-    top = max(1e-9, max(sum(shares.counts[state][i] for state in STATES) for i in range(cells)))
+    top = max(1e-9, *(sum(shares.counts[state][i] for state in STATES) for i in range(cells)))
     layers = list(
         accumulate(
             ([shares.counts[state][i] / top for i in range(cells)] for state in BOTTOM_UP),
@@ -108,11 +106,13 @@ def map_plot(found: StateMap, fleet: Fleet) -> str:
         for each in found.marks
     )
     return (
-        f'<div class="framed map" data-hover="map"><div class="y rows" style="height:{rows * height}px">'
-        f'{_row_labels(found, height)}</div><div class="area" style="height:{rows * height}px">'
+        f'<div class="framed map" data-hover="map">'
+        f'<div class="y rows" style="height:{rows * height}px">{_row_labels(found, height)}</div>'
+        f'<div class="area" style="height:{rows * height}px">'
         f'<picture><source media="screen and (prefers-color-scheme: dark)" srcset="{pictures[1]}">'
         f'<img src="{pictures[0]}" style="width:{width:.3f}%" alt="State of each GPU over time">'
-        f'</picture>{marks}<div class="cursor"></div></div>{time_axis(fleet.start_s, fleet.end_s)}</div>'
+        f'</picture>{marks}<div class="cursor"></div></div>'
+        f"{time_axis(fleet.start_s, fleet.end_s)}</div>"
     )
 
 
@@ -223,7 +223,10 @@ def _panel(series: Series, found: Timeline, shading: str) -> str:
         limit = drawing.level(y, "limit")
         limit_label = f'<small style="top:{y:.1f}%">limit {number(series.ceiling, 0)}</small>'
     marks = (
-        shading + drawing.area(means, "under") + drawing.line(peaks, "peak") + limit
+        shading
+        + drawing.area(means, "under")
+        + drawing.line(peaks, "peak")
+        + limit
         + drawing.line(means, "mean")
     )
     return (

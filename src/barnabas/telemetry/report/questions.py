@@ -5,13 +5,35 @@ time and the GPU that the report is about. For long times `gold` is the table of
 times fewer rows, and nothing on a page is that fine.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from barnabas.telemetry.report.model import FINDINGS, HARDWARE, STATE_OF, STATES, Wish
 
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
 CELLS = 288
 TOP_ROWS = 25
-STEPS_S = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
+STEPS_S = (
+    1,
+    2,
+    5,
+    10,
+    20,
+    30,
+    60,
+    120,
+    300,
+    600,
+    900,
+    1800,
+    3600,
+    7200,
+    10800,
+    21600,
+    43200,
+    86400,
+)
 
 Rows = list[tuple[Any, ...]]
 
@@ -19,7 +41,7 @@ Rows = list[tuple[Any, ...]]
 class Questions:
     """A connection with the report's own views."""
 
-    def __init__(self, connection: Any, wish: Wish) -> None:
+    def __init__(self, connection: "DuckDBPyConnection", wish: Wish) -> None:
         self._connection = connection
         self.gpu_id = wish.gpu_id
         self._filters(wish)
@@ -71,17 +93,17 @@ class Questions:
     def _span(self, wish: Wish) -> tuple[float, float]:
         """Return the time that there is data of, within what was asked for."""
         tables = " UNION ALL ".join(
-            f"SELECT min(epoch(window_start)), max(epoch(window_end)) FROM {table} "  # noqa: S608
+            f"SELECT min(epoch(window_start)), max(epoch(window_end)) FROM {table} "
             f"WHERE {self._where}"
             for table in ("gold_10s", "findings")
         )
-        low, high = self.row(f"SELECT min(a), max(b) FROM ({tables}) AS t(a, b)")  # noqa: S608
+        low, high = self.row(f"SELECT min(a), max(b) FROM ({tables}) AS t(a, b)")
         if low is None:
             low = high = wish.start_s or wish.end_s or 0.0
         return float(low), max(float(high), float(low) + 10)
 
     def _has_minutes(self) -> bool:
-        return bool(self.row(f"SELECT count(*) > 0 FROM gold_1m WHERE {self._where}")[0])  # noqa: S608
+        return bool(self.row(f"SELECT count(*) > 0 FROM gold_1m WHERE {self._where}")[0])
 
     def _view(self, name: str, sql: str) -> None:
         self.execute(f"CREATE TEMP VIEW {name} AS {sql}")

@@ -6,16 +6,24 @@ from html import escape
 from barnabas.telemetry.report.model import FINDINGS, STATE_OF, Offender, Report, Waste
 from barnabas.telemetry.report.plots import sparkline
 from barnabas.telemetry.report.questions import TOP_ROWS
-from barnabas.telemetry.report.wording import duration, energy, moment, money, number, plural, short_gpu
+from barnabas.telemetry.report.wording import (
+    NONE,
+    duration,
+    energy,
+    moment,
+    money,
+    number,
+    plural,
+    short_gpu,
+)
 
 SEEN_ROWS = 6
+TIMES = " \N{MULTIPLICATION SIGN}"
 
 
 def section(anchor: str, title: str, lead: str, body: str) -> str:
     """Return a section with its heading and one sentence under it."""
-    return (
-        f'<section id="{anchor}"><h2>{title}</h2><p class="lead">{lead}</p>{body}</section>'
-    )
+    return f'<section id="{anchor}"><h2>{title}</h2><p class="lead">{lead}</p>{body}</section>'
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[str]], numeric: Iterable[int] = ()) -> str:
@@ -93,7 +101,8 @@ def waste(report: Report) -> str:
         f"{money(wish.price_per_gpu_hour, wish.currency)} an hour."
     )
     parts = [
-        f"<h3>{title}</h3>{_waste_table(title, report.waste[key], wish.currency, is_gpu=key == 'gpu')}"
+        f"<h3>{title}</h3>"
+        + _waste_table(title, report.waste[key], wish.currency, is_gpu=key == "gpu")
         for key, title in (("namespace", "By namespace"), ("host", "By host"), ("gpu", "By GPU"))
     ]
     return section("waste", "Waste", lead, "".join(parts))
@@ -116,8 +125,8 @@ def _waste_table(title: str, rows: list[Waste], currency: str, *, is_gpu: bool) 
             gpu(each.name) if is_gpu else escape(each.name),
             number(each.gpus),
             duration(3600 * each.idle_hours),
-            duration(3600 * each.parked_hours) if each.parked_hours else "–",
-            f"{number(each.parked_gib)} GiB" if each.parked_gib else "–",
+            duration(3600 * each.parked_hours) if each.parked_hours else NONE,
+            f"{number(each.parked_gib)} GiB" if each.parked_gib else NONE,
             energy(each.kwh),
             money(each.energy_cost, currency),
             money(each.card_cost, currency),
@@ -139,7 +148,8 @@ def folded(
     rest = table(titles, rows[SEEN_ROWS:], right)
     return (
         f"{table(titles, rows[:SEEN_ROWS], right)}"
-        f'<details class="fold"><summary>{len(rows) - SEEN_ROWS} more</summary>{rest}{cut}</details>'
+        f'<details class="fold"><summary>{len(rows) - SEEN_ROWS} more</summary>'
+        f"{rest}{cut}</details>"
     )
 
 
@@ -163,11 +173,11 @@ def throttling(report: Report) -> str:
         (
             escape(each.hostname or ""),
             gpu(each.gpu_id),
-            duration(each.power_seconds) if each.power_seconds else "–",
-            duration(each.thermal_seconds) if each.thermal_seconds else "–",
-            f"{number(each.clock_lost_pct)} %" if each.clock_lost_pct is not None else "–",
-            duration(each.seconds_lost) if each.seconds_lost is not None else "–",
-            f"{number(each.hottest, 0)} °C" if each.hottest is not None else "–",
+            duration(each.power_seconds) if each.power_seconds else NONE,
+            duration(each.thermal_seconds) if each.thermal_seconds else NONE,
+            f"{number(each.clock_lost_pct)} %" if each.clock_lost_pct is not None else NONE,
+            duration(each.seconds_lost) if each.seconds_lost is not None else NONE,
+            f"{number(each.hottest, 0)} °C" if each.hottest is not None else NONE,
         )
         for each in report.throttling
     ]
@@ -188,7 +198,7 @@ def stragglers(report: Report) -> str:
             escape(each.namespace or ""),
             duration(each.seconds),
             number(each.episodes),
-            "–" if each.value is None else f"{number(each.value)} {escape(each.unit or '')}",
+            NONE if each.value is None else f"{number(each.value)} {escape(each.unit or '')}",
             escape(each.detail or ""),
         )
         for each in report.stragglers
@@ -224,7 +234,7 @@ def offenders(report: Report) -> str:
 def _kinds(each: Offender) -> str:
     ordered = sorted(each.kinds.items(), key=lambda kind: list(FINDINGS).index(kind[0]))
     return " ".join(
-        chip(f"{FINDINGS[name]} ×{count}" if count > 1 else FINDINGS[name], f"k-{name}")
+        chip(f"{FINDINGS[name]}{TIMES}{count}" if count > 1 else FINDINGS[name], f"k-{name}")
         for name, count in ordered
     )
 
@@ -239,9 +249,9 @@ def xids(report: Report) -> str:
             chip(each.severity, each.severity),
             escape(each.hostname or ""),
             gpu(each.gpu_id),
-            number(each.count),
+            number(each.times),
             moment(each.first_s),
-            moment(each.last_s) if each.count > 1 else "–",
+            moment(each.last_s) if each.times > 1 else NONE,
             escape(each.detail),
         )
         for each in report.xids
@@ -316,9 +326,7 @@ def alerts(report: Report) -> str:
     left = standing + closed - len(rows)
     note = f'<p class="note">{plural(left, "alert")} more in table alerts.</p>' if left > 0 else ""
     lead = f"{standing:,} open, {closed:,} cleared."
-    return section(
-        "alerts", "Alerts", lead, folded(titles, rows) + note
-    )
+    return section("alerts", "Alerts", lead, folded(titles, rows) + note)
 
 
 def quality(report: Report) -> str:

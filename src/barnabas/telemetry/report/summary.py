@@ -31,11 +31,11 @@ def cost_line(report: Report) -> str | None:
         return None
     whole = report.waste["all"][0]
     cost = money(whole.energy_cost + whole.card_cost, report.wish.currency)
-    return (
-        f"Idle: {duration(3600 * whole.idle_hours)} of card time, {energy(whole.kwh)}, {cost}; "
-        f"memory parked for {duration(3600 * whole.parked_hours)} of it, "
-        f"{number(whole.parked_gib)} GiB on average"
-    )
+    text = f"Idle: {duration(3600 * whole.idle_hours)} of card time, {energy(whole.kwh)}, {cost}"
+    if whole.parked_hours:
+        held = f"{number(whole.parked_gib)} GiB on average"
+        text += f"; memory parked for {duration(3600 * whole.parked_hours)} of it, {held}"
+    return text
 
 
 def document(report: Report) -> dict[str, Any]:

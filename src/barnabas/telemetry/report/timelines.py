@@ -1,7 +1,7 @@
 """One GPU over time: its metrics, finely where there are samples, and what was found."""
 
 from barnabas.telemetry.report.model import Episode, Series, Timeline
-from barnabas.telemetry.report.questions import Questions, step_for
+from barnabas.telemetry.report.questions import Questions, Rows, step_for
 
 POINTS = 420
 GPUS_SHOWN = 8
@@ -20,7 +20,7 @@ def timelines(questions: Questions) -> list[Timeline]:
     """Return the GPUs with the most kinds of findings, then the most episodes."""
     chosen = questions.rows(
         "SELECT gpu_id FROM episodes GROUP BY gpu_id ORDER BY count(DISTINCT finding) DESC, "
-        f"count(*) DESC, sum(seconds) DESC, gpu_id LIMIT {GPUS_SHOWN}"  # noqa: S608
+        f"count(*) DESC, sum(seconds) DESC, gpu_id LIMIT {GPUS_SHOWN}"
     )
     if not chosen:
         chosen = questions.rows("SELECT gpu_id FROM gold GROUP BY gpu_id ORDER BY gpu_id LIMIT 1")
@@ -35,7 +35,8 @@ def _timeline(questions: Questions, gpu_id: str) -> Timeline:
         gpu=gpu_id,
     )
     step_s = step_for(questions.end_s - questions.start_s, POINTS)
-    points, source = [], ""
+    points: Rows = []
+    source = ""
     if step_s < 10:
         points, source = _points(questions, gpu_id, step_s, "silver"), "samples"
     if not points:
@@ -55,7 +56,7 @@ def _timeline(questions: Questions, gpu_id: str) -> Timeline:
     )
 
 
-def _points(questions: Questions, gpu_id: str, step_s: float, table: str) -> list[tuple[float, ...]]:
+def _points(questions: Questions, gpu_id: str, step_s: float, table: str) -> Rows:
     """Return mean and maximum of each metric for each step, with gaps where nothing is."""
     time, mean, peak = ("timestamp", "{}", "{}")
     ceilings = {"top_clock": "max_sm_clock"}
@@ -69,7 +70,7 @@ def _points(questions: Questions, gpu_id: str, step_s: float, table: str) -> lis
     )
     level = "" if table == "silver" else "AND level = 'gpu'"
     return questions.rows(
-        f"SELECT {questions.start_s} + {step_s} * "  # noqa: S608
+        f"SELECT {questions.start_s} + {step_s} * "
         f"floor((epoch({time}) - {questions.start_s}) / {step_s}) AS at_s, {columns} FROM {table} "
         f"WHERE gpu_id = $gpu {level} AND {time} >= make_timestamp({int(questions.start_s * 1e6)}) "
         f"AND {time} < make_timestamp({int(questions.end_s * 1e6)}) GROUP BY at_s ORDER BY at_s",
@@ -77,7 +78,7 @@ def _points(questions: Questions, gpu_id: str, step_s: float, table: str) -> lis
     )
 
 
-def _series(points: list[tuple[float, ...]]) -> list[Series]:
+def _series(points: Rows) -> list[Series]:
     found = []
     for number, (_, title, unit, _, _) in enumerate(METRICS):
         means = [row[1 + 3 * number] for row in points]
@@ -90,7 +91,7 @@ def _series(points: list[tuple[float, ...]]) -> list[Series]:
 
 def _episodes(questions: Questions, gpu_id: str) -> list[Episode]:
     rows = questions.rows(
-        f"SELECT {', '.join(Episode._fields)} FROM episodes WHERE gpu_id = $gpu "  # noqa: S608
+        f"SELECT {', '.join(Episode._fields)} FROM episodes WHERE gpu_id = $gpu "
         f"ORDER BY seconds DESC, start_s LIMIT {EPISODES_SHOWN}",
         gpu=gpu_id,
     )

@@ -17,7 +17,8 @@ ALERTS_SHOWN = 50
 def finding_totals(questions: Questions) -> dict[str, tuple[int, int, float]]:
     """Return GPUs, episodes and seconds by finding."""
     rows = questions.rows(
-        "SELECT finding, count(DISTINCT gpu_id), count(*), sum(seconds) FROM episodes GROUP BY finding"
+        "SELECT finding, count(DISTINCT gpu_id), count(*), sum(seconds) FROM episodes "
+        "GROUP BY finding"
     )
     return {finding: (gpus, count, seconds) for finding, gpus, count, seconds in rows}
 
@@ -25,9 +26,10 @@ def finding_totals(questions: Questions) -> dict[str, tuple[int, int, float]]:
 def stragglers(questions: Questions) -> list[Straggler]:
     """Return the GPUs that held peers back the longest."""
     rows = questions.rows(
-        "SELECT gpu_id, any_value(hostname), any_value(namespace), sum(seconds) AS total, count(*), "
-        "arg_max(value, seconds), any_value(unit), arg_max(detail, seconds) FROM episodes "
-        f"WHERE finding = 'straggler' GROUP BY gpu_id ORDER BY total DESC, gpu_id LIMIT {TOP_ROWS}"  # noqa: S608
+        "SELECT gpu_id, any_value(hostname), any_value(namespace), "
+        "sum(seconds) AS total, count(*), arg_max(value, seconds), any_value(unit), "
+        "arg_max(detail, seconds) FROM episodes "
+        f"WHERE finding = 'straggler' GROUP BY gpu_id ORDER BY total DESC, gpu_id LIMIT {TOP_ROWS}"
     )
     return [Straggler(*row) for row in rows]
 
@@ -37,21 +39,25 @@ def offenders(questions: Questions) -> list[Offender]:
     rows = questions.rows(
         "SELECT gpu_id, any_value(hostname), any_value(namespace), "
         "histogram(finding) AS kinds, sum(seconds) AS total, "
-        f"count(DISTINCT CASE WHEN finding IN ({HARDWARE_SQL}) THEN finding END) AS hardware, "  # noqa: S608
-        "FROM episodes WHERE finding NOT IN ('idle', 'parked_memory', 'launch_bound', 'power_capped') "
+        f"count(DISTINCT CASE WHEN finding IN ({HARDWARE_SQL}) THEN finding END) AS hardware, "
+        "FROM episodes "
+        "WHERE finding NOT IN ('idle', 'parked_memory', 'launch_bound', 'power_capped') "
         "GROUP BY gpu_id "
         "ORDER BY hardware DESC, total DESC, gpu_id LIMIT 15"
     )
-    return [Offender(*row[:3], dict(row[3]), row[4]) for row in rows]
+    return [
+        Offender(gpu_id, hostname, namespace, dict(kinds), seconds)
+        for gpu_id, hostname, namespace, kinds, seconds, _ in rows
+    ]
 
 
 def xids(questions: Questions) -> list[Xid]:
     """Return XIDs by card and code, those that ask for a drain first."""
     rows = questions.rows(
         "SELECT CAST(value AS INTEGER) AS code, max(severity = 'critical') AS is_critical, "
-        "any_value(severity), count(*) AS times, gpu_id, any_value(hostname), min(start_s) AS first, "
-        "max(end_s), any_value(detail) FROM episodes WHERE finding = 'xid' "
-        f"GROUP BY code, gpu_id ORDER BY is_critical DESC, times DESC, first LIMIT {TOP_ROWS}"  # noqa: S608
+        "any_value(severity), count(*) AS times, gpu_id, any_value(hostname), "
+        "min(start_s) AS first, max(end_s), any_value(detail) FROM episodes WHERE finding = 'xid' "
+        f"GROUP BY code, gpu_id ORDER BY is_critical DESC, times DESC, first LIMIT {TOP_ROWS}"
     )
     return [Xid(code, severity, *rest) for code, _, severity, *rest in rows]
 
@@ -60,7 +66,8 @@ def ecc(questions: Questions) -> list[EccTrend]:
     """Return the cards with an ECC finding, and how their counters went."""
     rows = questions.rows(
         "SELECT gpu_id, any_value(hostname), max(value) AS rate, arg_max(detail, end_s) "
-        "FROM episodes WHERE finding = 'ecc_trend' GROUP BY gpu_id ORDER BY rate DESC, gpu_id LIMIT 12"
+        "FROM episodes WHERE finding = 'ecc_trend' GROUP BY gpu_id "
+        "ORDER BY rate DESC, gpu_id LIMIT 12"
     )
     return [_trend(questions, *row) for row in rows]
 
@@ -72,7 +79,7 @@ def _trend(
     cells: list[float | None] = [None] * SPARK_CELLS
     uncorrected = remapped = 0.0
     for cell, corrected, double, rows in questions.rows(
-        f"SELECT least({SPARK_CELLS - 1}, CAST(floor((epoch(window_start) - {questions.start_s}) "  # noqa: S608
+        f"SELECT least({SPARK_CELLS - 1}, CAST(floor((epoch(window_start) - {questions.start_s}) "
         f"/ {seconds}) AS INTEGER)) AS cell, max(ecc_sbe_last), max(ecc_dbe_last), "
         "max(remapped_rows_last) FROM gold WHERE gpu_id = $gpu GROUP BY cell",
         gpu=gpu_id,
@@ -85,7 +92,7 @@ def _trend(
 def absences(questions: Questions) -> list[Episode]:
     """Return the times that cards were gone, those that still are first."""
     rows = questions.rows(
-        f"SELECT {', '.join(Episode._fields)} FROM episodes WHERE finding = 'missing' "  # noqa: S608
+        f"SELECT {', '.join(Episode._fields)} FROM episodes WHERE finding = 'missing' "
         f"ORDER BY end_s >= {questions.end_s - 10} DESC, seconds DESC, gpu_id LIMIT {TOP_ROWS}"
     )
     return [Episode(*row) for row in rows]
@@ -105,10 +112,10 @@ def alerts(questions: Questions) -> tuple[list[Alert], dict[str, int]]:
     )
     values = {"gpu": questions.gpu_id} if questions.gpu_id else {}
     rows = questions.rows(
-        f"SELECT {', '.join(Alert._fields)} FROM {last} ORDER BY state = 'cleared', "  # noqa: S608
+        f"SELECT {', '.join(Alert._fields)} FROM {last} ORDER BY state = 'cleared', "
         "coalesce(list_position(['critical', 'warning'], severity), 9), last_s DESC, gpu_id "
         f"LIMIT {ALERTS_SHOWN}",
         **values,
     )
-    counts = questions.rows(f"SELECT state, count(*) FROM {last} GROUP BY state", **values)  # noqa: S608
+    counts = questions.rows(f"SELECT state, count(*) FROM {last} GROUP BY state", **values)
     return [Alert(*row) for row in rows], dict(counts)

@@ -3,12 +3,14 @@
 from datetime import UTC, datetime
 
 DAY_S = 86_400
+NONE = "\N{EN DASH}"
+"""For what is not known."""
 
 
 def number(value: float | None, digits: int = 1) -> str:
     """Return a number with as many digits as it is worth."""
     if value is None:
-        return "–"
+        return NONE
     if abs(value) >= 100 or value == int(value):
         return f"{value:,.0f}"
     return f"{value:,.{digits}f}"
