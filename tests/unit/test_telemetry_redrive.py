@@ -25,7 +25,7 @@ def refusal(
 
 def test_a_refusal_tells_where_it_came_from() -> None:
     one = refusal(detail=b"too old")
-    assert (one.reason, one.detail, one.origin) == ("late", "too old", ("gpu-telemetry", 3, 77))
+    assert (one.reasons, one.detail, one.origin) == (("late",), "too old", ("gpu-telemetry", 3, 77))
     assert refusal(topic=None).origin is None
     assert refusal(partition=0, reason="x").redriven == 0
 
@@ -92,6 +92,18 @@ def test_memory_is_by_reason() -> None:
     assert Choice().group == GROUP
     assert Choice(reason="late").group == f"{GROUP}.late"
     assert not Choice(partition=0, offset=3).is_remembered
+
+
+def test_a_record_of_several_reasons_belongs_to_each() -> None:
+    both = refusal(5, "no-value,out-of-range")
+    assert both.reasons == ("no-value", "out-of-range")
+    assert Plan(Choice(reason="out-of-range"), {}).takes(both)
+    assert not Plan(Choice(reason="range"), {}).takes(both)
+    done = Plan(Choice(reason="out-of-range"), {}, {"no-value": {0: 6}})
+    assert not done.takes(both)
+    counts: dict[str, Tally] = {}
+    tally([both], counts)
+    assert {reason: each.count for reason, each in counts.items()} == dict.fromkeys(both.reasons, 1)
 
 
 def test_tallies() -> None:

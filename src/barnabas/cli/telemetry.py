@@ -1,15 +1,28 @@
-"""`barnabas telemetry`: the GPU telemetry pipeline."""
+"""`barnabas telemetry`: GPU telemetry from the cards to the report.
+
+Each command lives in `cli/telemetry_NAME.py`, which has a function `register(app)`; a new one is
+one more word in `COMMANDS`. None of these modules may import the data stack at its top: it is
+loaded by the command that runs, and `needs_extra` says what to install where it is missing.
+"""
+
+from importlib import import_module
 
 import typer
 
-from barnabas.cli import telemetry_dlq, telemetry_query, telemetry_report
+COMMANDS = (
+    "report",
+    "query",
+    "dlq",
+)
+"""In the order in which --help lists them."""
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
-app.command("report", help=telemetry_report.HELP, epilog=telemetry_report.EPILOG)(
-    telemetry_report.report
-)
-app.command("query", help=telemetry_query.HELP, epilog=telemetry_query.EPILOG)(
-    telemetry_query.query
-)
-app.add_typer(telemetry_dlq.dlq, name="dlq", help=telemetry_dlq.HELP)
+
+@app.callback()
+def telemetry() -> None:
+    """Collect GPU telemetry, find what it says, and see it."""
+
+
+for name in COMMANDS:
+    import_module(f"barnabas.cli.telemetry_{name}").register(app)

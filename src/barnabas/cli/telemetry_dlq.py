@@ -27,7 +27,7 @@ Topic = Annotated[str, typer.Option("--topic", help="The topic that holds what w
 
 
 @dlq.command(
-    "list", epilog="Example: barnabas telemetry dlq list --reason bad_json --limit 3 --json"
+    "list", epilog="Example: barnabas telemetry dlq list --reason bad-json --limit 3 --json"
 )
 def list_refusals(
     reason: Reason = None,
@@ -46,7 +46,7 @@ def list_refusals(
     newest: deque[Refusal] = deque(maxlen=limit)
     try:
         for batch in refusals.read():
-            wanted = [each for each in batch if reason is None or each.reason == reason]
+            wanted = [each for each in batch if reason is None or reason in each.reasons]
             tally(wanted, counts)
             newest.extend(wanted)
     finally:
@@ -133,7 +133,7 @@ def _redrive(refusals: "Refusals", groups: "Groups", plan: "Plan", *, execute: b
         lot.clear()
 
     for batch in refusals.read(plan):
-        learn(plan, groups, refusals.topic, {each.reason for each in batch})
+        learn(plan, groups, refusals.topic, {word for each in batch for word in each.reasons})
         lot.extend(each for each in batch if plan.takes(each))
         reached.update({each.partition: each.offset + 1 for each in batch})
         if len(lot) >= LOT:
@@ -209,7 +209,9 @@ def _show(topic: str, counts: "list[Tally]", newest: "list[Refusal]") -> None:
             f"{origin.topic}:{origin.partition}@{origin.offset}" if origin else "unknown origin"
         )
         again = f", redriven {each.redriven} times" if each.redriven else ""
-        say(f"\n{topic}:{each.partition}@{each.offset}  {each.reason}  from {source}{again}")
+        say(
+            f"\n{topic}:{each.partition}@{each.offset}  {', '.join(each.reasons)}  from {source}{again}"
+        )
         if each.detail:
             say(f"  {each.detail}")
         say(f"  {_preview(each.value)}")
@@ -230,7 +232,7 @@ def _told(each: "Refusal") -> dict[str, object]:
     return {
         "partition": each.partition,
         "offset": each.offset,
-        "reason": each.reason,
+        "reasons": list(each.reasons),
         "detail": each.detail,
         "time": _time(each.timestamp_ms),
         "origin": origin._asdict() if origin else None,
@@ -251,3 +253,8 @@ def _preview(value: bytes | None) -> str:
 def _time(timestamp_ms: int) -> str:
     moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
     return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `barnabas telemetry`."""
+    app.add_typer(dlq, name="dlq", help=HELP)

@@ -141,3 +141,8 @@ def _plain(value: object) -> object:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return str(value)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `barnabas telemetry`."""
+    app.command("query", help=HELP, epilog=EPILOG)(query)

@@ -137,3 +137,8 @@ def _refused(bootstrap: str | None, properties: list[str] | None) -> dict[str, i
 
 def _seconds(text: str | None, option: str) -> float | None:
     return None if text is None else parse_time_ms(text, option) / 1000
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `barnabas telemetry`."""
+    app.command("report", help=HELP, epilog=EPILOG)(report)

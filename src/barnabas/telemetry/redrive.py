@@ -10,7 +10,7 @@ dlq.redriven, that counts how often that was done. What was redriven is remember
 offsets of groups, which every Kafka tool can show and move: one group for runs over everything,
 and one for each reason, since a run for one reason passes over the records of the others.
 
-    a record is due  <=>  its offset is at or past the commits of both groups
+    a record is due  <=>  its offset is at or past the commits of all groups that it belongs to
 
 Commits follow the broker's confirmation, so a crash in between sends some records twice: silver
 drops duplicates.
@@ -61,9 +61,10 @@ class Refusal:
         return None
 
     @property
-    def reason(self) -> str:
-        """Why it was refused."""
-        return self.header("dlq.reason") or NO_REASON
+    def reasons(self) -> tuple[str, ...]:
+        """Why it was refused; a message with several metrics can have several reasons."""
+        words = (self.header("dlq.reason") or NO_REASON).split(",")
+        return tuple(dict.fromkeys(word.strip() for word in words if word.strip()))
 
     @property
     def detail(self) -> str:
@@ -103,7 +104,7 @@ class Choice(NamedTuple):
     def names(self, refusal: Refusal) -> bool:
         """Say whether a record is among those asked for."""
         return (
-            self.reason in (None, refusal.reason)
+            (self.reason is None or self.reason in refusal.reasons)
             and self.partition in (None, refusal.partition)
             and self.offset in (None, refusal.offset)
         )
@@ -139,7 +140,7 @@ class Plan:
         """Say whether a record goes back, and count it."""
         why = self._why_not(refusal)
         if why == "":
-            self.due[refusal.reason] += 1
+            self.due.update(refusal.reasons)
         elif why is not None:
             self.passed[why] += 1
         return why == ""
@@ -158,9 +159,8 @@ class Plan:
         return ""
 
     def _is_done(self, refusal: Refusal) -> bool:
-        own = self.by_reason.get(refusal.reason, {})
-        committed = max(self.everything.get(refusal.partition, 0), own.get(refusal.partition, 0))
-        return refusal.offset < committed
+        groups = (self.everything, *(self.by_reason.get(word, {}) for word in refusal.reasons))
+        return any(refusal.offset < each.get(refusal.partition, 0) for each in groups)
 
     def start(self, partition: int, earliest: int) -> int:
         """Return the first offset that can hold a due record."""
@@ -187,14 +187,15 @@ class Tally:
 
 
 def tally(refusals: Iterable[Refusal], into: dict[str, Tally]) -> None:
-    """Count records by reason."""
+    """Count records by reason; a record with several reasons counts for each."""
     for each in refusals:
-        known = into.setdefault(each.reason, Tally(each.reason, 0, each.timestamp_ms))
-        known.count += 1
-        known.first_ms = min(known.first_ms, each.timestamp_ms)
-        known.last_ms = max(known.last_ms, each.timestamp_ms)
         origin = each.origin
-        known.origins[origin.topic if origin else "?"] += 1
+        for reason in each.reasons:
+            known = into.setdefault(reason, Tally(reason, 0, each.timestamp_ms))
+            known.count += 1
+            known.first_ms = min(known.first_ms, each.timestamp_ms)
+            known.last_ms = max(known.last_ms, each.timestamp_ms)
+            known.origins[origin.topic if origin else "?"] += 1
 
 
 def how_to_force(choice: Choice) -> str:

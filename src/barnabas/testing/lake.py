@@ -241,7 +241,7 @@ class _Part:
         row = {name: each[::per_row].ravel()[there] for name, each in self._metrics().items()}
         starts = self._starts[::per_row].ravel()[there]
         count = len(starts)
-        columns: dict[str, Any] = self._identity(there, per_row) | {
+        columns: dict[str, Any] = self._identity(there) | {
             "window_start": starts,
             "window_end": starts + WINDOW_S * per_row * 1_000_000,
             "level": ["gpu"] * count,
@@ -274,7 +274,7 @@ class _Part:
             "max_sm_clock": TOP_CLOCK_MHZ,
             "fb_total": MEMORY_MIB,
         }
-        columns = self._identity(there, 1) | {"timestamp": starts, "offset": np.arange(count)}
+        columns = self._identity(there) | {"timestamp": starts, "offset": np.arange(count)}
         columns |= {name: each for name, each in metrics.items() if name in COLUMNS}
         return columns | {name: np.full(count, value) for name, value in extra.items()}
 
@@ -309,7 +309,14 @@ class _Part:
             if each.ecc_per_hour:
                 for window in range(self._last - self._first):
                     rate = each.ecc_per_hour
-                    yield self._finding(window, gpu, "ecc_trend", rate, "errors/h", "corrected")
+                    yield self._finding(
+                        window,
+                        gpu,
+                        "ecc_trend",
+                        rate,
+                        "errors",
+                        f"{rate:.0f} corrected errors within an hour",
+                    )
 
     def _finding(
         self, window: int, gpu: int, name: str, value: float, unit: str, detail: str
@@ -335,9 +342,8 @@ class _Part:
             "detail": detail,
         }
 
-    def _identity(self, there: npt.NDArray[np.bool_], per_row: int) -> dict[str, Any]:
+    def _identity(self, there: npt.NDArray[np.bool_]) -> dict[str, Any]:
         rows = len(there) // len(self._stories)
-        del per_row
         names = ("gpu_id", "hostname", "namespace")
         values = {
             name: np.tile(np.array([getattr(each, name) for each in self._stories]), rows)[there]

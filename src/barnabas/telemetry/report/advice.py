@@ -6,7 +6,7 @@ names a card comes before the one that names a habit.
 
 from collections.abc import Callable, Iterable
 
-from barnabas.telemetry.report.model import Report, Sentence
+from barnabas.telemetry.report.model import STILL_S, Report, Sentence
 from barnabas.telemetry.report.wording import duration, money, plural, short_gpu
 
 NAMED = 3
@@ -42,7 +42,7 @@ def _drain(report: Report) -> Sentence | None:
 
 def _find_missing(report: Report) -> Sentence | None:
     end_s = report.fleet.end_s
-    gone = [each for each in report.absences if each.end_s >= end_s - 10]
+    gone = [each for each in report.absences if each.end_s >= end_s - STILL_S]
     if not gone:
         return None
     names = _listed(f"{short_gpu(each.gpu_id)} on {each.hostname}" for each in gone)

@@ -55,8 +55,9 @@ def waste(questions: Questions, wish: Wish) -> dict[str, list[Waste]]:
 
 
 def _waste(questions: Questions, wish: Wish, by: str) -> list[Waste]:
+    host = "any_value(hostname)" if by == "gpu_id" else "''"
     rows = questions.rows(
-        f"SELECT {by} AS name, count(DISTINCT gpu_id), sum(seconds) / 3600 AS hours, "
+        f"SELECT {by} AS name, {host}, count(DISTINCT gpu_id), sum(seconds) / 3600 AS hours, "
         "sum(parked_seconds) / 3600, "
         "coalesce(sum(parked_mib_seconds) / nullif(sum(parked_seconds), 0) / 1024, 0), "
         f"sum(joules) / 3.6e6 FROM idled GROUP BY name ORDER BY hours DESC, name LIMIT {TOP_ROWS}"
@@ -64,6 +65,7 @@ def _waste(questions: Questions, wish: Wish, by: str) -> list[Waste]:
     return [
         Waste(
             name or "(none)",
+            hostname or "",
             gpus,
             hours,
             parked_hours,
@@ -72,7 +74,7 @@ def _waste(questions: Questions, wish: Wish, by: str) -> list[Waste]:
             (kwh or 0.0) * wish.price_per_kwh,
             hours * wish.price_per_gpu_hour,
         )
-        for name, gpus, hours, parked_hours, parked_gib, kwh in rows
+        for name, hostname, gpus, hours, parked_hours, parked_gib, kwh in rows
     ]
 
 

@@ -23,6 +23,9 @@ FINDINGS = {
 }
 """Every finding with its name for people, the gravest first."""
 
+STILL_S = 60.0
+"""What lasted until so shortly before the end lasts on: windows close with a delay."""
+
 HARDWARE = ("xid", "repeat_offender", "missing", "ecc_trend", "thermal_throttled")
 """Findings that point at the card or the host, not at the job."""
 
@@ -175,6 +178,8 @@ class Waste(NamedTuple):
     """What idleness cost somebody."""
 
     name: str
+    hostname: str
+    """Of a GPU; empty where several hosts can be meant."""
     gpus: int
     idle_hours: float
     parked_hours: float
@@ -240,7 +245,8 @@ class EccTrend(NamedTuple):
 
     gpu_id: str
     hostname: str
-    per_hour: float
+    grown: float
+    """Corrected errors that came in the time of the report."""
     corrected: list[float | None]
     uncorrected: float
     remapped_rows: float

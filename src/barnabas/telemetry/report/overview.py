@@ -38,7 +38,8 @@ def fleet(questions: Questions) -> Fleet:
         "GROUP BY model ORDER BY gpus DESC, model"
     )
     windows, joules, util = questions.row(
-        "SELECT count(*), coalesce(sum(energy_joules), 0), avg(gpu_util_mean) FROM gold"
+        f"SELECT count(*), sum(coalesce(energy_joules, power_usage_mean * {questions.window_s})), "
+        "avg(gpu_util_mean) FROM gold"
     )
     return Fleet(
         start_s=questions.start_s,
@@ -48,7 +49,7 @@ def fleet(questions: Questions) -> Fleet:
         models=tuple((name, count) for name, count in models),
         namespaces=namespaces,
         gpu_hours=windows * questions.window_s / 3600,
-        energy_kwh=joules / 3.6e6,
+        energy_kwh=(joules or 0.0) / 3.6e6,
         util_mean=util,
     )
 

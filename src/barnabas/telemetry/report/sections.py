@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from barnabas.telemetry.report.model import FINDINGS, STATE_OF, Offender, Report, Waste
+from barnabas.telemetry.report.model import FINDINGS, STATE_OF, STILL_S, Offender, Report, Waste
 from barnabas.telemetry.report.plots import sparkline
 from barnabas.telemetry.report.questions import TOP_ROWS
 from barnabas.telemetry.report.wording import (
@@ -111,7 +111,7 @@ def waste(report: Report) -> str:
 def _waste_table(title: str, rows: list[Waste], currency: str, *, is_gpu: bool) -> str:
     titles = (
         title.removeprefix("By ").capitalize().replace("Gpu", "GPU"),
-        "GPUs",
+        "Host" if is_gpu else "GPUs",
         "Idle",
         "Memory parked",
         "Parked, mean",
@@ -123,7 +123,7 @@ def _waste_table(title: str, rows: list[Waste], currency: str, *, is_gpu: bool) 
     cells = [
         (
             gpu(each.name) if is_gpu else escape(each.name),
-            number(each.gpus),
+            escape(each.hostname) if is_gpu else number(each.gpus),
             duration(3600 * each.idle_hours),
             duration(3600 * each.parked_hours) if each.parked_hours else NONE,
             f"{number(each.parked_gib)} GiB" if each.parked_gib else NONE,
@@ -134,7 +134,7 @@ def _waste_table(title: str, rows: list[Waste], currency: str, *, is_gpu: bool) 
         )
         for each in rows
     ]
-    return folded(titles, cells, range(1, 9))
+    return folded(titles, cells, range(2 if is_gpu else 1, 9))
 
 
 def folded(
@@ -270,16 +270,24 @@ def ecc(report: Report) -> str:
             escape(each.hostname or ""),
             gpu(each.gpu_id),
             sparkline(each.corrected),
-            number(each.per_hour),
-            number(max((value or 0 for value in each.corrected), default=0)),
+            number(each.grown),
             number(each.uncorrected),
             number(each.remapped_rows),
+            escape(each.detail),
         )
         for each in report.ecc
     ]
-    titles = ("Host", "GPU", "Corrected, over time", "an hour", "Corrected", "Not", "Rows remapped")
+    titles = (
+        "Host",
+        "GPU",
+        "Corrected, over time",
+        "Corrected",
+        "Not corrected",
+        "Rows remapped",
+        "Last found",
+    )
     lead = "Corrected errors at such a rate point at a failing row of cells, not at chance."
-    return section("ecc", "ECC trend", lead, table(titles, rows, (3, 4, 5, 6)))
+    return section("ecc", "ECC trend", lead, table(titles, rows, (3, 4, 5)))
 
 
 def missing(report: Report) -> str:
@@ -293,7 +301,7 @@ def missing(report: Report) -> str:
             gpu(each.gpu_id),
             moment(each.start_s),
             duration(each.end_s - each.start_s),
-            chip("still missing", "critical") if each.end_s >= end_s - 10 else "came back",
+            chip("still missing", "critical") if each.end_s >= end_s - STILL_S else "came back",
         )
         for each in report.absences
     ]

@@ -1,6 +1,7 @@
 """Questions about single cards: who is off, broken, gone, or shouted about."""
 
 from barnabas.telemetry.report.model import (
+    STILL_S,
     Alert,
     EccTrend,
     Episode,
@@ -65,16 +66,14 @@ def xids(questions: Questions) -> list[Xid]:
 def ecc(questions: Questions) -> list[EccTrend]:
     """Return the cards with an ECC finding, and how their counters went."""
     rows = questions.rows(
-        "SELECT gpu_id, any_value(hostname), max(value) AS rate, arg_max(detail, end_s) "
+        "SELECT gpu_id, any_value(hostname), max(value) AS most, arg_max(detail, end_s) "
         "FROM episodes WHERE finding = 'ecc_trend' GROUP BY gpu_id "
-        "ORDER BY rate DESC, gpu_id LIMIT 12"
+        "ORDER BY most DESC, gpu_id LIMIT 12"
     )
-    return [_trend(questions, *row) for row in rows]
+    return [_trend(questions, gpu_id, hostname, detail) for gpu_id, hostname, _, detail in rows]
 
 
-def _trend(
-    questions: Questions, gpu_id: str, hostname: str, rate: float | None, detail: str
-) -> EccTrend:
+def _trend(questions: Questions, gpu_id: str, hostname: str, detail: str) -> EccTrend:
     seconds = (questions.end_s - questions.start_s) / SPARK_CELLS
     cells: list[float | None] = [None] * SPARK_CELLS
     uncorrected = remapped = 0.0
@@ -86,14 +85,16 @@ def _trend(
     ):
         cells[max(0, cell)] = corrected
         uncorrected, remapped = max(uncorrected, double or 0), max(remapped, rows or 0)
-    return EccTrend(gpu_id, hostname, rate or 0.0, cells, uncorrected, remapped, detail)
+    known = [value for value in cells if value is not None]
+    grown = max(known) - min(known) if known else 0.0
+    return EccTrend(gpu_id, hostname, grown, cells, uncorrected, remapped, detail)
 
 
 def absences(questions: Questions) -> list[Episode]:
     """Return the times that cards were gone, those that still are first."""
     rows = questions.rows(
         f"SELECT {', '.join(Episode._fields)} FROM episodes WHERE finding = 'missing' "
-        f"ORDER BY end_s >= {questions.end_s - 10} DESC, seconds DESC, gpu_id LIMIT {TOP_ROWS}"
+        f"ORDER BY end_s >= {questions.end_s - STILL_S} DESC, seconds DESC, gpu_id LIMIT {TOP_ROWS}"
     )
     return [Episode(*row) for row in rows]
 
