@@ -51,7 +51,7 @@ class Refused:
             {"bootstrap.servers": self._bootstrap, "group.id": "reader", "log_level": 0}
         )
         try:
-            found = []
+            found: list[Message] = []
             for number in (0, 1):
                 place = TopicPartition(self.origin, number, 0)
                 _, end = consumer.get_watermark_offsets(place, timeout=PATIENCE_S)

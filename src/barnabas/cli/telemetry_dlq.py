@@ -209,9 +209,8 @@ def _show(topic: str, counts: "list[Tally]", newest: "list[Refusal]") -> None:
             f"{origin.topic}:{origin.partition}@{origin.offset}" if origin else "unknown origin"
         )
         again = f", redriven {each.redriven} times" if each.redriven else ""
-        say(
-            f"\n{topic}:{each.partition}@{each.offset}  {', '.join(each.reasons)}  from {source}{again}"
-        )
+        reasons = ", ".join(each.reasons)
+        say(f"\n{topic}:{each.partition}@{each.offset}  {reasons}  from {source}{again}")
         if each.detail:
             say(f"  {each.detail}")
         say(f"  {_preview(each.value)}")

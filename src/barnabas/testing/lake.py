@@ -309,14 +309,8 @@ class _Part:
             if each.ecc_per_hour:
                 for window in range(self._last - self._first):
                     rate = each.ecc_per_hour
-                    yield self._finding(
-                        window,
-                        gpu,
-                        "ecc_trend",
-                        rate,
-                        "errors",
-                        f"{rate:.0f} corrected errors within an hour",
-                    )
+                    text = f"{rate:.0f} corrected errors within an hour"
+                    yield self._finding(window, gpu, "ecc_trend", rate, "errors", text)
 
     def _finding(
         self, window: int, gpu: int, name: str, value: float, unit: str, detail: str

@@ -124,7 +124,8 @@ _RANKS = " ".join(
 )
 
 STATES_SQL = f"""
-SELECT gpu_id, window_start, min(CASE finding {_RANKS} END) AS state, max(coalesce(seconds, 10)) AS seconds
+SELECT gpu_id, window_start, min(CASE finding {_RANKS} END) AS state,
+    max(coalesce(seconds, 10)) AS seconds
 FROM found WHERE finding IN ({names(tuple(STATE_OF))}) GROUP BY gpu_id, window_start
 """
 """What each GPU did in each window that has a finding, as the number of a state."""
