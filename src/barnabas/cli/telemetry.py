@@ -13,6 +13,9 @@ COMMANDS = (
     "collect",
     "simulate",
     "evaluate",
+    "report",
+    "query",
+    "dlq",
 )
 """In the order in which --help lists them."""
 
