@@ -110,7 +110,7 @@ def start(
     """Start jobs and return the running queries by name."""
     place = prepare(spark, settings)
     trigger = {"processingTime": f"{settings.trigger_s} seconds"}
-    return {job.name: _started(spark, place, settings, job, trigger) for job in jobs}
+    return {job.name: launched(spark, place, settings, job, trigger) for job in jobs}
 
 
 def drain(spark: "SparkSession", settings: JobSettings, jobs: tuple[Job, ...] = JOBS) -> None:
@@ -119,7 +119,7 @@ def drain(spark: "SparkSession", settings: JobSettings, jobs: tuple[Job, ...] = 
     for stage in sorted({job.stage for job in jobs}):
         chosen = [job for job in jobs if job.stage == stage]
         trigger = {"availableNow": True}
-        queries = [_started(spark, place, settings, job, trigger) for job in chosen]
+        queries = [launched(spark, place, settings, job, trigger) for job in chosen]
         for query in queries:
             query.awaitTermination()
 
@@ -134,9 +134,10 @@ def prepare(spark: "SparkSession", settings: JobSettings) -> Lake:
     return lake.create(settings.lake, settings.table_format)
 
 
-def _started(
+def launched(
     spark: "SparkSession", place: Lake, settings: JobSettings, job: Job, trigger: dict[str, Any]
 ) -> "StreamingQuery":
+    """Start one job; `prepare` comes before."""
     writer = job.writer(spark, place, settings).queryName(job.name).trigger(**trigger)
     return writer.option("checkpointLocation", place.checkpoint(job.name)).start()
 
