@@ -4,8 +4,8 @@ A job whose broker went away is started again, later and later, for as long as i
 process died a few times; any other failure stops the rest after their present batch, and is raised.
 The jobs lose nothing by any of it: each start goes on from the checkpoint.
 
-Stopping lets the batch that runs complete. Spark knows no such stop: it is waited until a batch is
-over, and the query is stopped then; if the next one has begun in the meantime, it will be run again.
+Stopping lets the batch that runs complete. Spark knows no such stop: it is waited until a batch
+is over, and the query is stopped then; if the next one has begun meanwhile, it will run again.
 """
 
 import time

@@ -68,7 +68,7 @@ class _Probe:
     def __init__(self, mark: str | None) -> None:
         self._mark = mark
 
-    def __call__(self, _: Iterator[int]) -> Iterator[Answer]:
+    def __call__(self, _: Iterable[int]) -> Iterator[Answer]:
         missing = tuple(n for n in REQUIREMENTS if importlib.util.find_spec(n) is None)
         seen = self._mark is None or Path(self._mark).exists()
         yield Answer(socket.gethostname(), sys.executable, missing, seen)
