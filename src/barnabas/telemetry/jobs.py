@@ -4,8 +4,8 @@
     topic gpu-telemetry -> silver -> gold_10s, gold_1m
 
 `start` runs them side by side until they are stopped; `drain` runs them one stage after the other
-until everything that is there is in the tables. A job may be killed at any point: its next start goes
-on from its checkpoint, and the lake has every batch once (see `lake`).
+until everything that is there is in the tables. A job may be killed at any point: its next start
+goes on from its checkpoint, and the lake has every batch once (see `lake`).
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +19,8 @@ from barnabas.telemetry.thresholds import Thresholds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 SESSION = {
     "spark.sql.session.timeZone": "UTC",
