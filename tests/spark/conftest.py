@@ -30,6 +30,7 @@ def spark() -> Iterator["SparkSession"]:
     for name, value in settings.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
 

@@ -3,8 +3,9 @@
 A window closes when the watermark passes its end; silver refuses what comes later, so that a closed
 window is whole, and what silver took is in gold exactly once. The job follows silver's notes: each
 says how far the watermark is and which slices of time its files hold. A batch takes the notes that
-are new, finds the windows that closed, reads their rows from silver and writes one file. Open windows
-wait in silver, not in operator state: a batch carries on only their names and files, in its own note.
+are new, finds the windows that closed, reads their rows from silver and writes one file. Open
+windows wait in silver, not in operator state: a batch carries on only their names and files, in
+its own note.
 
 Windows do not depend on each other, so that tasks take windows, not keys: there is no shuffle.
 Widths are computed from silver each on its own, because percentiles of percentiles are none.
@@ -137,5 +138,5 @@ class _Closing:
         start = pa.scalar(start_s * 1_000_000).cast(moment)
         end = pa.scalar((start_s + self.width_s) * 1_000_000).cast(moment)
         inside = (pc.field("timestamp") >= start) & (pc.field("timestamp") < end)
-        rows = self.lake.read_table(silver.TABLE, files, NEEDED, inside)
+        rows = self.lake.read_table(silver.TABLE, files, list(NEEDED), inside)
         return rollup(rows, self.width_s, self.thresholds)

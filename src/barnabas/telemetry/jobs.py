@@ -5,8 +5,8 @@
     gold_10s -> findings, alerts, topic gpu-alerts
 
 `start` runs them side by side until they are stopped; `drain` runs them one stage after the other
-until everything that is there is in the tables. A job may be killed at any point: its next start goes
-on from its checkpoint, and the lake has every batch once (see `lake`).
+until everything that is there is in the tables. A job may be killed at any point: its next start
+goes on from its checkpoint, and the lake has every batch once (see `lake`).
 """
 
 from collections.abc import Callable, Mapping
@@ -20,7 +20,8 @@ from barnabas.telemetry.thresholds import Thresholds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 SESSION = {
     "spark.sql.session.timeZone": "UTC",

@@ -6,10 +6,10 @@
     LAKE/_work/...                                    what only the jobs read
     LAKE/_checkpoints/...                             Spark's
 
-A file is written under a hidden name and renamed, so that readers meet whole files only. A batch is
-complete once its note in `_batches` is there, which is written last: a batch that runs again after a
-crash finds its note and does nothing, or replaces its own files and nothing else. That makes
-foreachBatch, which may run a batch again, exactly once.
+A file is written under a hidden name and renamed, so that readers meet whole files only. A batch
+is complete once its note in `_batches` is there, which is written last: a batch that runs again
+after a crash finds its note and does nothing, or replaces its own files and nothing else. That
+makes foreachBatch, which may run a batch again, exactly once.
 
 Workers and driver see the same folder: on a cluster it is a shared mount, or anything else that
 `pyarrow.fs` reaches by a URI.
@@ -86,7 +86,7 @@ class Lake:
         return PartWriter(self, folder, f"{name}.parquet", schema)
 
     def read_table(
-        self, folder: str, names: Iterable[str], columns: Sequence[str], where: Any = None
+        self, folder: str, names: Iterable[str], columns: Sequence[str], where: object = None
     ) -> pa.Table:
         """Read columns of some files of a folder."""
         found = [

@@ -21,7 +21,12 @@ from barnabas.telemetry.tables import ROLLED
 from barnabas.telemetry.thresholds import Thresholds
 
 GOLD = arrow_schema(tables.GOLD)
-NEEDED = ["gpu_id", "timestamp", "hostname", "model", "namespace", "gpu_util", "mem_copy_util", "fb_used", "power_usage", "gpu_temp", "memory_temp", "sm_clock", "sm_active", "fb_total", "fb_free", "power_limit", "max_sm_clock", "clock_reasons", "energy", "ecc_sbe", "ecc_dbe", "remapped_rows", "pcie_replay", "xid"]
+NEEDED = (
+    *("gpu_id", "timestamp", "hostname", "model", "namespace"),
+    *ROLLED,
+    *("fb_total", "fb_free", "power_limit", "max_sm_clock", "clock_reasons", "energy"),
+    *("ecc_sbe", "ecc_dbe", "remapped_rows", "pcie_replay", "xid"),
+)
 """The columns of silver that gold is made of."""
 
 POWER_CAPPED = 0x4 | 0x80
@@ -29,7 +34,7 @@ POWER_CAPPED = 0x4 | 0x80
 THERMAL = 0x20 | 0x40
 """Clock event reasons: software and hardware thermal slowdown."""
 AT_LIMIT_SHARE = 0.98
-"""The power controller holds a capped card within a few watts of its limit, now above, now below."""
+"""The power controller holds a capped card within a few watts of its limit, above and below."""
 
 
 @dataclass
@@ -50,7 +55,8 @@ class _Frame:
     def window_us(self) -> np.ndarray:
         """The start of the window of each cell."""
         width_us = self.width_s * 1_000_000
-        return self.time_us[self.firsts] // width_us * width_us
+        starts: np.ndarray = self.time_us[self.firsts] // width_us * width_us
+        return starts
 
 
 def rollup(rows: pa.Table, width_s: int, thresholds: Thresholds) -> pa.Table:
@@ -264,8 +270,8 @@ def _level_columns(
     joules, samples = cells["energy_joules"], cells["samples"]
     assert isinstance(joules, np.ndarray)
     known = there & ~np.isnan(joules)
-    energy = np.bincount(group[known], weights=joules[known], minlength=count)
-    energy[np.bincount(group[known], minlength=count) == 0] = np.nan
+    sums = np.bincount(group[known], weights=joules[known], minlength=count)
+    energy = np.where(np.bincount(group[known], minlength=count) > 0, sums, np.nan)
     return {
         by: names,
         "gpus": np.bincount(group[there], minlength=count).astype(np.int32),
