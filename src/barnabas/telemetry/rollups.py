@@ -21,7 +21,11 @@ from barnabas.telemetry.tables import ROLLED
 from barnabas.telemetry.thresholds import Thresholds
 
 GOLD = arrow_schema(tables.GOLD)
-NEEDED = ["gpu_id", "timestamp", "hostname", "model", "namespace", "gpu_util", "mem_copy_util", "fb_used", "power_usage", "gpu_temp", "memory_temp", "sm_clock", "sm_active", "fb_total", "fb_free", "power_limit", "max_sm_clock", "clock_reasons", "energy", "ecc_sbe", "ecc_dbe", "remapped_rows", "pcie_replay", "xid"]
+NEEDED = (
+    "gpu_id timestamp hostname model namespace gpu_util mem_copy_util fb_used power_usage gpu_temp "
+    "memory_temp sm_clock sm_active fb_total fb_free power_limit max_sm_clock clock_reasons energy "
+    "ecc_sbe ecc_dbe remapped_rows pcie_replay xid"
+).split()
 """The columns of silver that gold is made of."""
 
 POWER_CAPPED = 0x4 | 0x80
