@@ -127,7 +127,7 @@ def test_alerts_reach_the_table_and_the_topic(spark: "SparkSession", place: Lake
     found = rows_of(place, "findings")
     assert sum(row["finding"] == "xid" for row in found) == 1
     assert sum(row["finding"] == "thermal_throttled" for row in found) == 5
-    assert [row["value"] for row in found if row["finding"] == "missing"][0] == 60.0
+    assert next(row["value"] for row in found if row["finding"] == "missing") == 60.0
 
 
 def test_a_batch_that_runs_again_tells_the_same_alerts_once(

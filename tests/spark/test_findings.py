@@ -159,6 +159,7 @@ def card(number: int = 0, gpu: str = "GPU-1", **metrics: Any) -> dict[str, Any]:
         "fb_used_p50": 100_000.0,
         "fb_total": 143_771.0,
         "power_usage_mean": 600.0,
+        "power_usage_p95": 640.0,
         "power_limit": 700.0,
         "power_capped_share": 0.0,
         "thermal_share": 0.0,
@@ -187,7 +188,7 @@ def test_each_rule_reports_what_it_costs(spark: "SparkSession") -> None:
         card(gpu="parked", **{**IDLE, "fb_used_p50": 70_000.0}),
         card(gpu="capped", power_capped_share=0.8, sm_clock_mean=1485.0),
         card(gpu="hot", thermal_share=0.5, sm_clock_mean=990.0),
-        card(gpu="launches", power_usage_mean=125.0),
+        card(gpu="launches", power_usage_p95=130.0),
         card(level="host", **IDLE),
     ]
     columns = ["gpu_id", "finding", "severity", "value", "unit", "seconds", "joules"]
@@ -226,8 +227,8 @@ def test_a_cap_without_clocks_is_found_without_a_value(spark: "SparkSession") ->
 
 
 def test_occupied_multiprocessors_are_work_however_little_they_draw(spark: "SparkSession") -> None:
-    frugal = card(gpu="frugal", hostname="a", power_usage_mean=125.0, sm_active_mean=0.9)
-    launches = card(gpu="launches", hostname="b", power_usage_mean=125.0, sm_active_mean=0.05)
+    frugal = card(gpu="frugal", hostname="a", power_usage_p95=130.0, sm_active_mean=0.9)
+    launches = card(gpu="launches", hostname="b", power_usage_p95=130.0, sm_active_mean=0.05)
     assert [each.gpu_id for each in assessed(spark, [frugal, launches])] == ["launches"]
 
 
@@ -259,6 +260,7 @@ def test_a_card_that_differs_for_good_reason_is_no_straggler(spark: "SparkSessio
     rows = host("healthy")
     rows += host("a little thriftier", power_usage_mean=570.0)
     rows += host("ahead", power_usage_mean=690.0)
+    rows += host("works harder", power_usage_mean=690.0, sm_clock_mean=1485.0)
     rows += host("empty", **IDLE)
     rows += host("parked", **{**IDLE, "fb_used_p50": 90_000.0})
     rows += host("of another job", sm_clock_mean=1300.0, namespace="other")

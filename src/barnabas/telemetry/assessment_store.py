@@ -93,10 +93,11 @@ def _key(standing: Standing) -> tuple[str, str]:
 
 def _gpu_table(fleet: Fleet) -> pa.Table:
     memories = fleet.gpus.values()
-    arrays = [pa.array(list(fleet.gpus), pa.string())]
-    for field in list(_GPUS)[1:]:
-        arrays.append(pa.array([getattr(each, field.name) for each in memories], field.type))
-    return pa.table(arrays, schema=_GPUS)
+    arrays = [
+        pa.array([getattr(each, field.name) for each in memories], field.type)
+        for field in list(_GPUS)[1:]
+    ]
+    return pa.table([pa.array(list(fleet.gpus), pa.string()), *arrays], schema=_GPUS)
 
 
 def _fleet(table: pa.Table) -> Fleet:
@@ -107,8 +108,8 @@ def _memory(row: dict[str, Any]) -> Memory:
     row["xid_times"] = tuple(row["xid_times"])
     row["marks"] = tuple(Mark(int(at), errors) for at, errors in row["marks"])
     row["recent"] = tuple(
-        Activity(int(start), busy, int(falls), bool(mixed))
-        for start, busy, falls, mixed in row["recent"]
+        Activity(int(start), idle, busy, int(falls), bool(mixed))
+        for start, idle, busy, falls, mixed in row["recent"]
     )
     return Memory(**row)
 

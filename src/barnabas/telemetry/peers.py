@@ -7,7 +7,7 @@ micro-batch and this is a plain transformation.
 Only cards that work are compared, and only where they work in lockstep: when one card of a job
 stops, the others soon wait for it, so an idle card beside busy ones is another job or none; and
 cards that draw very different power run different things, whose clocks say nothing about each
-other. The measure is the median absolute deviation, which one straggler cannot spoil as it spoils
+other; nor is a card behind that works harder than its peers at a lower clock. The measure is the median absolute deviation, which one straggler cannot spoil as it spoils
 a standard deviation.
 """
 
@@ -74,12 +74,21 @@ def _works(thresholds: Thresholds) -> "Column":
 def _is_comparable(thresholds: Thresholds) -> "Column":
     enough = F.col("_works") & (F.col("_peers") >= thresholds.straggler_peers)
     same_power = F.coalesce(_is_tight("power_usage_mean", thresholds), F.lit(True))
-    return enough & _is_tight("gpu_util_mean", thresholds) & same_power
+    works_harder = F.coalesce(
+        _is_ahead("power_usage_mean", thresholds) | _is_ahead("gpu_util_mean", thresholds),
+        F.lit(False),
+    )
+    return enough & _is_tight("gpu_util_mean", thresholds) & same_power & ~works_harder
 
 
 def _is_tight(metric: str, thresholds: Thresholds) -> "Column":
     spread = F.col(f"_mad_{metric}") / F.col(f"_median_{metric}")
     return spread * 100 <= thresholds.straggler_lockstep_pct
+
+
+def _is_ahead(metric: str, thresholds: Thresholds) -> "Column":
+    ahead = F.col(metric) / F.col(f"_median_{metric}") - 1
+    return ahead * 100 >= thresholds.straggler_floor_pct
 
 
 def _behind(metric: str, thresholds: Thresholds) -> "Column":

@@ -119,9 +119,10 @@ def _launch_bound(thresholds: Thresholds) -> Rule:
     """Kernels run most of the time and yet draw no working power: launches, not work.
 
     The middle sample decides on utilisation, so that a job with pauses (whose bursts do draw
-    power) is not taken for one; the mean decides on power, because it hides no burst.
+    power) is not taken for one; hardly any sample may draw working power, because the mean of
+    bursts and pauses is low too.
     """
-    power_share = F.col("power_usage_mean") / F.col("power_limit")
+    power_share = F.col("power_usage_p95") / F.col("power_limit")
     occupied = F.coalesce(F.col("sm_active_mean") >= thresholds.working_sm_active, F.lit(False))
     looks_busy = F.col("gpu_util_p50") >= thresholds.looks_busy_util_pct
     frugal = power_share < thresholds.working_power_share
@@ -131,7 +132,7 @@ def _launch_bound(thresholds: Thresholds) -> Rule:
         value=F.col("gpu_util_mean"),
         seconds=window_seconds(),
         detail=F.format_string(
-            "%.0f%% utilised at %.0f%% of the power limit: launches, not work",
+            "%.0f%% utilised within %.0f%% of the power limit: launches, not work",
             F.col("gpu_util_mean"),
             power_share * 100,
         ),

@@ -44,9 +44,13 @@ class Thresholds:
     starved_busy_share: float = 0.05
     """... and is busy at least this share: it still lives."""
 
-    starved_over_s: float = 30.0
-    """Stalls are looked for over this long. A loader that stalls a job does so again and again,
-    and samples a second apart miss most of the stalls of a single window."""
+    starved_over_s: float = 60.0
+    """Stalls are looked for over this long: samples a second apart see few stalls of a single
+    window, and a loader that stalls a job does so again and again."""
+
+    starved_windows: int = 3
+    """So many windows in a row, each part idle and part busy, are a pattern too: a start, an end or
+    one pause spoils two neighbours at most."""
 
     starved_falls: int = 2
     """One fall is a job that ended, or a checkpoint; from the second on it is a pattern."""
