@@ -3,12 +3,15 @@
 import json
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+
+from barnabas.telemetry.topics import REFUSED
 
 pytestmark = pytest.mark.compat
 
@@ -162,3 +165,20 @@ def test_a_topic_that_is_gone_is_named(refused: Refused, run: Run) -> None:
     assert b"Topic gone-for-good, where records came from, is no more" in done.stderr
     absent = run("telemetry", "dlq", "list", "--topic", "no-such-dlq", code=1)
     assert b"There is no topic no-such-dlq" in absent.stderr
+
+
+def test_a_report_counts_what_was_refused(
+    run: Run, bootstrap: str, admin: AdminClient, tmp_path: Path
+) -> None:
+    pytest.importorskip("duckdb", reason="pip install 'barnabas[telemetry]'")
+    from barnabas.testing.lake import h200, write_lake
+
+    if REFUSED not in admin.list_topics(timeout=PATIENCE_S).topics:
+        wanted = [NewTopic(REFUSED, num_partitions=1, replication_factor=1)]
+        admin.create_topics(wanted)[REFUSED].result()
+    reason = f"of-this-test-{uuid4().hex}"
+    refused = Refused(run, bootstrap, REFUSED, "gpu-telemetry")
+    refused.refuse(f"late,{reason}", b"{}")
+    lake = write_lake(tmp_path, h200())
+    found = json.loads(run("telemetry", "report", "--lake", str(lake), "--json").stdout)
+    assert found["quality"]["refused"][reason] == 1
