@@ -3,12 +3,15 @@
 import json
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+
+from barnabas.telemetry.topics import REFUSED
 
 pytestmark = pytest.mark.compat
 
@@ -83,7 +86,7 @@ def test_list_counts_by_reason_and_shows_the_newest(refused: Refused, run: Run) 
         "late": 3,
         "bad_json": 1,
     }
-    assert len(found["records"]) == 1
+    assert [each["reasons"] for each in found["records"]] == [["bad_json"]]
     only = refused.listed("--reason", "bad_json")
     assert [each["detail"] for each in only["records"]] == ["line 1"]
     assert only["records"][0]["origin"] == {"topic": refused.origin, "partition": 1, "offset": 7}
@@ -94,20 +97,21 @@ def test_list_counts_by_reason_and_shows_the_newest(refused: Refused, run: Run) 
 
 def test_redrive_sends_the_original_bytes_back_once(refused: Refused) -> None:
     refused.refuse("late", b"first")
-    refused.refuse("bad_json", b"\x00\xff")
+    large = b"\x00\xff" * 499_000
+    refused.refuse("bad_json", large)
     plan = refused.redrive()
     assert (plan["executed"], plan["records"]) == (False, 2)
     assert refused.sent() == []
     assert refused.redrive("--execute")["reasons"] == {"late": 1, "bad_json": 1}
     one, two = refused.sent()
-    assert (one.value(), two.value()) == (b"first", b"\x00\xff")
+    assert (one.value(), two.value()) == (b"first", large)
     assert (one.key(), one.partition()) == (b"GPU-1", 1)
     assert one.headers() == [("source", b"dcgm"), ("dlq.redriven", b"1")]
     assert refused.redrive("--execute")["records"] == 0
     assert len(refused.sent()) == 2
     refused.refuse("late", b"second")
     assert refused.redrive("--execute")["records"] == 1
-    assert [each.value() for each in refused.sent()] == [b"first", b"\x00\xff", b"second"]
+    assert [each.value() for each in refused.sent()] == [b"first", large, b"second"]
 
 
 def test_a_reason_is_remembered_by_itself(refused: Refused) -> None:
@@ -162,3 +166,20 @@ def test_a_topic_that_is_gone_is_named(refused: Refused, run: Run) -> None:
     assert b"Topic gone-for-good, where records came from, is no more" in done.stderr
     absent = run("telemetry", "dlq", "list", "--topic", "no-such-dlq", code=1)
     assert b"There is no topic no-such-dlq" in absent.stderr
+
+
+def test_a_report_counts_what_was_refused(
+    run: Run, bootstrap: str, admin: AdminClient, tmp_path: Path
+) -> None:
+    pytest.importorskip("duckdb", reason="pip install 'barnabas[telemetry]'")
+    from barnabas.testing.lake import h200, write_lake
+
+    if REFUSED not in admin.list_topics(timeout=PATIENCE_S).topics:
+        wanted = [NewTopic(REFUSED, num_partitions=1, replication_factor=1)]
+        admin.create_topics(wanted)[REFUSED].result()
+    reason = f"of-this-test-{uuid4().hex}"
+    refused = Refused(run, bootstrap, REFUSED, "gpu-telemetry")
+    refused.refuse(f"late,{reason}", b"{}")
+    lake = write_lake(tmp_path, h200())
+    found = json.loads(run("telemetry", "report", "--lake", str(lake), "--json").stdout)
+    assert found["quality"]["refused"][reason] == 1

@@ -141,6 +141,12 @@ def test_advice_begins_with_what_endangers_results(made: Make) -> None:
     assert "node-0000 (XID 79)" in texts[0]
 
 
+def test_advice_counts_more_cards_than_it_names(made: Make) -> None:
+    stories = [story(gpu, 20).during("missing", 5, 20) for gpu in range(40)]
+    (only,) = [each for each in made([*stories, story(99, 20)]).advice if "Find" in each.text]
+    assert "and 37 more: 40 cards are silent" in only.text
+
+
 def test_nothing_wrong_is_said(made: Make) -> None:
     report = made([story(1, 60)])
     assert [each.severity for each in report.advice] == ["good"]

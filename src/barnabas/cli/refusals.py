@@ -16,12 +16,18 @@ if TYPE_CHECKING:
 
     from barnabas.cli.groups import Groups
 
+UNSENT_MAX = 500
+"""Records of a megabyte must fit into the client's gigabyte, too."""
+
 READER = {
     "group.id": "barnabas-dlq-reader",
     "enable.auto.commit": False,
     "enable.partition.eof": True,
     "auto.offset.reset": "earliest",
 }
+
+# What a broker once took it may take again: its own limit decides, not the client's.
+WRITER = {"acks": "all", "enable.idempotence": True, "message.max.bytes": 100_000_000}
 
 
 class Refusals:
@@ -52,7 +58,7 @@ class Refusals:
 
     def send(self, refusals: list[Refusal]) -> None:
         """Send records back to where they came from, and wait until all are there."""
-        producer = open_producer(self._bootstrap, self._properties, {"acks": "all"})
+        producer = open_producer(self._bootstrap, self._properties, WRITER)
         counts = {
             name: len(found.partitions)
             for name, found in metadata(producer, self._bootstrap).topics.items()
@@ -65,6 +71,8 @@ class Refusals:
 
         for each in refusals:
             topic, partition = _target(each, counts)
+            while len(producer) >= UNSENT_MAX:
+                producer.poll(0.1)
             producer.produce(
                 topic,
                 value=each.value,

@@ -20,6 +20,7 @@ dlq = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
 HELP = "See what the pipeline refused and why, and send it back once the cause is gone."
 LOT = 2_000
+LOT_BYTES = 64 << 20
 PREVIEW_LETTERS = 120
 
 Reason = Annotated[str | None, typer.Option("--reason", "-r", help="Only records of this reason.")]
@@ -43,24 +44,28 @@ def list_refusals(
 
     refusals = Refusals(bootstrap, properties, topic)
     counts: dict[str, Tally] = {}
-    newest: deque[Refusal] = deque(maxlen=limit)
+    newest: dict[int, deque[Refusal]] = {
+        partition: deque(maxlen=limit) for partition in refusals.partitions
+    }
     try:
         for batch in refusals.read():
             wanted = [each for each in batch if reason is None or reason in each.reasons]
             tally(wanted, counts)
-            newest.extend(wanted)
+            for each in wanted:
+                newest[each.partition].append(each)
     finally:
         refusals.close()
     ordered = sorted(counts.values(), key=lambda each: -each.count)
+    shown = _latest([each for kept in newest.values() for each in kept], limit)
     if as_json:
         document = {
             "topic": topic,
             "reasons": [_counted(each) for each in ordered],
-            "records": [_told(each) for each in newest],
+            "records": [_told(each) for each in shown],
         }
         print_json(document)
     else:
-        _show(topic, ordered, list(newest))
+        _show(topic, ordered, shown)
 
 
 @dlq.command(
@@ -136,7 +141,7 @@ def _redrive(refusals: "Refusals", groups: "Groups", plan: "Plan", *, execute: b
         learn(plan, groups, refusals.topic, {word for each in batch for word in each.reasons})
         lot.extend(each for each in batch if plan.takes(each))
         reached.update({each.partition: each.offset + 1 for each in batch})
-        if len(lot) >= LOT:
+        if len(lot) >= LOT or sum(len(each.value or b"") for each in lot) >= LOT_BYTES:
             finish()
     finish()
     return sent
@@ -186,6 +191,12 @@ def _memory(choice: "Choice") -> str:
     if not choice.is_remembered:
         return "a run without --offset may send it again"
     return f"group {choice.group} remembers it"
+
+
+def _latest(refusals: "list[Refusal]", limit: int) -> "list[Refusal]":
+    """Return the newest of all partitions, the newest last."""
+    ordered = sorted(refusals, key=lambda each: (each.timestamp_ms, each.partition, each.offset))
+    return ordered[max(0, len(ordered) - limit) :]
 
 
 def _show(topic: str, counts: "list[Tally]", newest: "list[Refusal]") -> None:

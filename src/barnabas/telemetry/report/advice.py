@@ -6,10 +6,8 @@ names a card comes before the one that names a habit.
 
 from collections.abc import Callable, Iterable
 
-from barnabas.telemetry.report.model import STILL_S, Report, Sentence
+from barnabas.telemetry.report.model import Named, Report, Sentence
 from barnabas.telemetry.report.wording import duration, money, plural, short_gpu
-
-NAMED = 3
 
 
 def advice(report: Report) -> list[Sentence]:
@@ -33,63 +31,54 @@ def advice(report: Report) -> list[Sentence]:
 
 
 def _drain(report: Report) -> Sentence | None:
-    grave = [each for each in report.xids if each.severity == "critical"]
-    if not grave:
+    grave = report.named["drain"]
+    if not grave.total:
         return None
-    hosts = _listed(f"{each.hostname} (XID {each.code})" for each in grave)
+    hosts = _listed((f"{host} (XID {codes})" for host, _, codes in grave.first), grave.total)
     return Sentence("critical", f"Drain {hosts}: these XIDs mean a reset or a repair.", "xids")
 
 
 def _find_missing(report: Report) -> Sentence | None:
-    end_s = report.fleet.end_s
-    gone = [each for each in report.absences if each.end_s >= end_s - STILL_S]
-    if not gone:
+    gone = report.named["gone"]
+    if not gone.total:
         return None
-    names = _listed(f"{short_gpu(each.gpu_id)} on {each.hostname}" for each in gone)
-    verb = "is" if len(gone) == 1 else "are"
-    text = f"Find {names}: {plural(len(gone), 'card')} {verb} silent at the end of the report."
+    verb = "is" if gone.total == 1 else "are"
+    text = f"Find {_cards(gone)}: {plural(gone.total, 'card')} {verb} silent at the end."
     return Sentence("critical", text, "missing")
 
 
 def _replace(report: Report) -> Sentence | None:
-    worn = [short_gpu(each.gpu_id) + " on " + each.hostname for each in report.ecc]
-    repeat = [
-        f"{short_gpu(each.gpu_id)} on {each.hostname}"
-        for each in report.offenders
-        if "repeat_offender" in each.kinds
-    ]
+    worn, repeating = report.named["worn"], report.named["repeating"]
     parts = []
-    if worn:
-        parts.append(f"test the memory of {_listed(worn)}, where corrected errors grow")
-    if repeat:
-        parts.append(f"look into {_listed(repeat)}, where XIDs come again and again")
+    if worn.total:
+        parts.append(f"test the memory of {_cards(worn)}, where ECC errors grow")
+    if repeating.total:
+        parts.append(f"look into {_cards(repeating)}, where XIDs come again and again")
     if not parts:
         return None
     text = "; ".join(parts)
-    return Sentence("warning", text[0].upper() + text[1:] + ".", "ecc" if worn else "xids")
+    return Sentence("warning", text[0].upper() + text[1:] + ".", "ecc" if worn.total else "xids")
 
 
 def _cool(report: Report) -> Sentence | None:
-    hot = [each for each in report.throttling if each.thermal_seconds > 0]
-    if not hot:
+    hot = report.named["hot"]
+    if not hot.total:
         return None
-    names = _listed(dict.fromkeys(each.hostname for each in hot))
     seconds = duration(report.throttled_total.thermal_seconds)
     return Sentence(
         "warning",
-        f"Check air flow and fans of {names}: cards slowed down from heat for {seconds}.",
+        f"Check air flow and fans around {_cards(hot)}: heat slowed cards down for {seconds}.",
         "throttling",
     )
 
 
 def _stragglers(report: Report) -> Sentence | None:
-    slow = report.stragglers
-    if not slow:
+    slow = report.named["slow"]
+    if not slow.total:
         return None
-    names = _listed(f"{short_gpu(each.gpu_id)} on {each.hostname}" for each in slow)
     return Sentence(
         "warning",
-        f"Move jobs off {names}: every peer in a synchronous job waits for its slowest card.",
+        f"Move jobs off {_cards(slow)}: every peer in a synchronous job waits for its slowest.",
         "stragglers",
     )
 
@@ -128,16 +117,20 @@ def _capped(report: Report) -> Sentence | None:
         return None
     return Sentence(
         "info",
-        f"Power caps held {plural(int(total.gpu_id), 'card')} back for "
+        f"Power caps held {plural(report.finding_totals['power_capped'][0], 'card')} back for "
         f"{duration(total.power_seconds)}; raise the limit where rack and cooling allow, or leave "
         "it: capped cards are busy ones.",
         "throttling",
     )
 
 
-def _listed(names: Iterable[str]) -> str:
+def _cards(named: Named) -> str:
+    return _listed((f"{short_gpu(gpu)} on {host}" for host, gpu, _ in named.first), named.total)
+
+
+def _listed(names: Iterable[str], total: int) -> str:
     """Join a few names, and count the rest."""
-    known = list(dict.fromkeys(names))
-    if len(known) <= NAMED:
-        return " and ".join(filter(None, (", ".join(known[:-1]), known[-1])))
-    return f"{', '.join(known[:NAMED])} and {len(known) - NAMED} more"
+    known = list(names)
+    if total > len(known):
+        return f"{', '.join(known)} and {total - len(known):,} more"
+    return " and ".join(filter(None, (", ".join(known[:-1]), known[-1])))

@@ -53,6 +53,7 @@ def _report(
         xids=troubles.xids(questions),
         ecc=troubles.ecc(questions),
         absences=troubles.absences(questions),
+        named=troubles.named(questions),
         alerts=alerts,
         alert_counts=alert_counts,
         quality=_quality(questions, lake, fleet, refused),

@@ -267,6 +267,13 @@ class Alert(NamedTuple):
     action: str
 
 
+class Named(NamedTuple):
+    """How many cards something is true of, and a few of them: host, GPU, and what is said of it."""
+
+    total: int
+    first: list[tuple[str, str, str]]
+
+
 @dataclass(frozen=True)
 class Quality:
     """How much of what should be there is there."""
@@ -302,6 +309,8 @@ class Report:
     xids: list[Xid]
     ecc: list[EccTrend]
     absences: list[Episode]
+    named: dict[str, Named]
+    """The cards that advice is about: drain, gone, worn, repeating, hot and slow."""
     alerts: list[Alert]
     alert_counts: dict[str, int]
     quality: Quality

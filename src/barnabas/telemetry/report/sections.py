@@ -6,6 +6,7 @@ from html import escape
 from barnabas.telemetry.report.model import FINDINGS, STATE_OF, STILL_S, Offender, Report, Waste
 from barnabas.telemetry.report.plots import sparkline
 from barnabas.telemetry.report.questions import TOP_ROWS
+from barnabas.telemetry.report.troubles import ECC_ROWS, OFFENDER_ROWS
 from barnabas.telemetry.report.wording import (
     NONE,
     duration,
@@ -142,7 +143,7 @@ def folded(
 ) -> str:
     """Return a table whose first rows are seen at once; say where a list was cut."""
     right = tuple(numeric)
-    cut = f'<p class="note">The first {TOP_ROWS} are shown.</p>' if len(rows) == TOP_ROWS else ""
+    cut = note_of_cut(len(rows), TOP_ROWS)
     if len(rows) <= SEEN_ROWS + 2:
         return table(titles, rows, right) + cut
     rest = table(titles, rows[SEEN_ROWS:], right)
@@ -151,6 +152,12 @@ def folded(
         f'<details class="fold"><summary>{len(rows) - SEEN_ROWS} more</summary>'
         f"{rest}{cut}</details>"
     )
+
+
+def note_of_cut(rows: int, limit: int) -> str:
+    """Say so where a list is as long as it may get."""
+    where = "<code>barnabas telemetry query</code> has all"
+    return f'<p class="note">Only the first {limit}; {where}.</p>' if rows >= limit else ""
 
 
 def throttling(report: Report) -> str:
@@ -228,7 +235,8 @@ def offenders(report: Report) -> str:
         "idleness and power caps do not count."
     )
     titles = ("Host", "GPU", "Namespace", "Episodes", "In trouble")
-    return section("offenders", "Top offenders", lead, table(titles, rows, (4,)))
+    body = table(titles, rows, (4,)) + note_of_cut(len(rows), OFFENDER_ROWS)
+    return section("offenders", "Top offenders", lead, body)
 
 
 def _kinds(each: Offender) -> str:
@@ -287,7 +295,9 @@ def ecc(report: Report) -> str:
         "Last found",
     )
     lead = "Corrected errors at such a rate point at a failing row of cells, not at chance."
-    return section("ecc", "ECC trend", lead, table(titles, rows, (3, 4, 5)))
+    return section(
+        "ecc", "ECC trend", lead, table(titles, rows, (3, 4, 5)) + note_of_cut(len(rows), ECC_ROWS)
+    )
 
 
 def missing(report: Report) -> str:

@@ -5,6 +5,7 @@ from barnabas.telemetry.report.model import (
     Alert,
     EccTrend,
     Episode,
+    Named,
     Offender,
     Straggler,
     Xid,
@@ -13,6 +14,9 @@ from barnabas.telemetry.report.questions import HARDWARE_SQL, TOP_ROWS, Question
 
 SPARK_CELLS = 60
 ALERTS_SHOWN = 50
+NAMED = 3
+ECC_ROWS = 12
+OFFENDER_ROWS = 15
 
 
 def finding_totals(questions: Questions) -> dict[str, tuple[int, int, float]]:
@@ -44,7 +48,8 @@ def offenders(questions: Questions) -> list[Offender]:
         "FROM episodes "
         "WHERE finding NOT IN ('idle', 'parked_memory', 'launch_bound', 'power_capped') "
         "GROUP BY gpu_id "
-        "ORDER BY hardware DESC, total DESC, gpu_id LIMIT 15"
+        "ORDER BY hardware DESC, total DESC, gpu_id "
+        f"LIMIT {OFFENDER_ROWS}"
     )
     return [
         Offender(gpu_id, hostname, namespace, dict(kinds), seconds)
@@ -68,7 +73,8 @@ def ecc(questions: Questions) -> list[EccTrend]:
     rows = questions.rows(
         "SELECT gpu_id, any_value(hostname), max(value) AS most, arg_max(detail, end_s) "
         "FROM episodes WHERE finding = 'ecc_trend' GROUP BY gpu_id "
-        "ORDER BY most DESC, gpu_id LIMIT 12"
+        "ORDER BY most DESC, gpu_id "
+        f"LIMIT {ECC_ROWS}"
     )
     return [_trend(questions, gpu_id, hostname, detail) for gpu_id, hostname, _, detail in rows]
 
@@ -97,6 +103,31 @@ def absences(questions: Questions) -> list[Episode]:
         f"ORDER BY end_s >= {questions.end_s - STILL_S} DESC, seconds DESC, gpu_id LIMIT {TOP_ROWS}"
     )
     return [Episode(*row) for row in rows]
+
+
+def named(questions: Questions) -> dict[str, Named]:
+    """Return the cards to do something about, counted in full and a few by name."""
+    still = f"finding = 'missing' AND end_s >= {questions.end_s - STILL_S}"
+    conditions = {
+        "drain": "finding = 'xid' AND severity = 'critical'",
+        "gone": still,
+        "worn": "finding = 'ecc_trend'",
+        "repeating": "finding = 'repeat_offender'",
+        "hot": "finding = 'thermal_throttled'",
+        "slow": "finding = 'straggler'",
+    }
+    return {word: _named(questions, condition) for word, condition in conditions.items()}
+
+
+def _named(questions: Questions, condition: str) -> Named:
+    (total,) = questions.row(f"SELECT count(DISTINCT gpu_id) FROM episodes WHERE {condition}")
+    rows = questions.rows(
+        "SELECT coalesce(any_value(hostname), ''), gpu_id, "
+        "coalesce(string_agg(DISTINCT CAST(CAST(value AS BIGINT) AS VARCHAR), ', '), '') "
+        f"FROM episodes WHERE {condition} GROUP BY gpu_id "
+        f"ORDER BY count(*) DESC, sum(seconds) DESC, gpu_id LIMIT {NAMED}"
+    )
+    return Named(total, rows)
 
 
 def alerts(questions: Questions) -> tuple[list[Alert], dict[str, int]]:
