@@ -1,18 +1,21 @@
 """`barnabas telemetry demo`: everything once, on this machine, from nothing to the report.
 
-Order matters: the recording is months older than the fleet, and what is far behind the newest sample
-is late. So the recording goes through the jobs first. Its tick then moves time to where the fleet
-begins, which makes the fleet's own late samples late, as they would be in a fleet that runs.
+Order matters, because what is far behind the newest sample is late. The recording is moved to end
+right before the fleet begins (in its own time, a page would span months with nothing in between),
+and goes through the jobs first. Its tick then moves time to where the fleet begins, which makes
+the fleet's own late samples late, as they would be in a fleet that runs.
 """
 
 import shlex
 import shutil
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,6 +38,8 @@ Needs nothing but Java. Everything but the report is removed at the end, unless 
 EPILOG = "Example: barnabas telemetry demo --gpus 256 --out report.html"
 STEPS = 6
 FLEET_S = 600
+GAP_MS = 60_000
+"""Between recording and fleet."""
 SEED = 4
 DIRT_SHARE = 0.01
 MESSAGES_A_BATCH = 20_000
@@ -149,18 +154,23 @@ class _Demo:
         from barnabas.cli.telemetry_collect import collect
         from barnabas.telemetry.recording import phases
 
-        gap_s = max(0, fleet_ms - phases()[-1].end_ms) // 1000
-        collect(sample="h200", speed="max", tick=f"{gap_s}s", bootstrap=self.bootstrap)
+        spans = phases()
+        start_ms = fleet_ms - GAP_MS - (spans[-1].end_ms - spans[0].start_ms)
+        collect(
+            sample="h200",
+            speed="max",
+            start=_iso(start_ms),
+            tick=f"{GAP_MS // 1000}s",
+            bootstrap=self.bootstrap,
+        )
 
     def _send_fleet(self, fleet_ms: int) -> None:
-        from datetime import UTC, datetime
-
         from barnabas.cli.telemetry_simulate import simulate
 
         simulate(
             gpus=self.gpus,
             duration=f"{FLEET_S}s",
-            start=datetime.fromtimestamp(fleet_ms / 1000, UTC).isoformat(),
+            start=_iso(fleet_ms),
             speed="max",
             seed=SEED,
             dirt=DIRT_SHARE,
@@ -168,7 +178,7 @@ class _Demo:
         )
 
     def _request(self) -> "RunRequest":
-        from barnabas.cli.telemetry_run import RunRequest
+        from barnabas.cli.telemetry_run import SHOW_EVERY_PLAIN_S, SHOW_EVERY_S, RunRequest
         from barnabas.telemetry.jobs import JOBS, JobSettings
         from barnabas.telemetry.session import SessionSettings
 
@@ -181,7 +191,7 @@ class _Demo:
             ),
             chosen=JOBS,
             once=True,
-            show_every_s=1.0,
+            show_every_s=SHOW_EVERY_S if sys.stdout.isatty() else SHOW_EVERY_PLAIN_S,
             as_json=False,
         )
 
@@ -189,3 +199,7 @@ class _Demo:
         from barnabas.cli.telemetry_report import report
 
         report(lake=self.folder / "lake", out=self.out, bootstrap=self.bootstrap)
+
+
+def _iso(time_ms: int) -> str:
+    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat()

@@ -64,6 +64,8 @@ _AWAY_WORDS = (
     "where nobody answers",
     "timed out",
 )
+_DIED = ("DeliveryError",)
+"""A transaction that its coordinator ended; the batch goes again in a new one."""
 _DIED_WORDS = (
     "Python worker exited unexpectedly",
     "Python worker failed to connect back",
@@ -88,7 +90,7 @@ def explain(text: str) -> Cause:
 def _remedy(name: str, *texts: str) -> Remedy:
     if name in _AWAY or any(word in texts[0] for word in _AWAY_WORDS):
         return Remedy.RETRY
-    if any(word in texts[-1] for word in _DIED_WORDS):
+    if name in _DIED or any(word in texts[-1] for word in _DIED_WORDS):
         return Remedy.RETRY_A_FEW_TIMES
     return Remedy.GIVE_UP
 

@@ -109,7 +109,10 @@ def session(settings: SessionSettings, base: Mapping[str, str]) -> "Iterator[Spa
     if is_local(settings.master):
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     with tempfile.TemporaryDirectory(prefix="barnabas-", ignore_cleanup_errors=True) as folder:
-        own = {"spark.sql.warehouse.dir": f"{folder}/warehouse"}
+        own = {
+            "spark.sql.warehouse.dir": f"{folder}/warehouse",
+            "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={folder}",
+        }
         builder = SparkSession.builder.appName("barnabas telemetry")
         for name, value in configuration(settings, {**own, **base}, os.cpu_count() or 1).items():
             builder = builder.config(name, value)
