@@ -1,11 +1,11 @@
-"""Exactly once: driver, JVM, workers and broker are killed in mid-stream, and the tables do not show.
+"""Exactly once: driver, JVM, workers and broker are killed in mid-stream, and no table shows it.
 
 A fleet is simulated, dirt and faults included, while `barnabas telemetry run` turns it into tables
-and alerts, and something is killed again and again. Afterwards a second broker gets a copy of the topic,
-and a pipeline that nobody disturbs runs over it. Both must come to the same.
+and alerts, and something is killed again and again. Afterwards a second broker gets a copy of the
+topic, and a pipeline that nobody disturbs runs over it. Both must come to the same.
 
-Batches differ between the two, so the test keeps to what must not depend on them: nothing is near the
-watermark (settings below), and the first batch holds no dirt, as it has no watermark yet.
+Batches differ between the two, so the test keeps to what must not depend on them: nothing is near
+the watermark (settings below), and the first batch holds no dirt, as it has no watermark yet.
 """
 
 import os
@@ -114,7 +114,7 @@ def _disturbed(broker: BrokerSubprocess, pipeline: Pipeline) -> None:
 
 
 def _wait_for_a_moment(pipeline: Pipeline, rng: random.Random) -> None:
-    """Wait until silver has completed a batch since the last kill, and some job is somewhere in one."""
+    """Wait until silver has completed a batch since the last kill, and some job is amid one."""
     notes = _files(pipeline.lake / "_batches" / "silver")
     pipeline.wait_for(lambda: _files(pipeline.lake / "_batches" / "silver") > notes)
     folder = pipeline.lake / rng.choice(MOMENTS)
@@ -123,7 +123,7 @@ def _wait_for_a_moment(pipeline: Pipeline, rng: random.Random) -> None:
 
 
 def _files(folder: Path) -> set[str]:
-    return set(os.listdir(folder)) if folder.exists() else set()
+    return {each.name for each in folder.iterdir()} if folder.exists() else set()
 
 
 def _kill(victim: str, broker: BrokerSubprocess, pipeline: Pipeline, rng: random.Random) -> None:

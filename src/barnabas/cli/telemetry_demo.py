@@ -27,11 +27,9 @@ from barnabas.cli.failure import CommandError
 from barnabas.cli.output import say
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from barnabas.cli.telemetry_run import RunRequest
 
-HELP = """Show the pipeline: broker, a real recording, a simulated fleet, tables, findings, the report.
+HELP = """Show everything: a broker, a real recording, a simulated fleet, tables, findings, the report.
 
 Needs nothing but Java. Everything but the report is removed at the end, unless --keep is given.
 """
@@ -102,7 +100,7 @@ def _folder(*, keep: bool) -> Iterator[Path]:
 def _tell_where(folder: Path) -> None:
     lake = shlex.quote(str(folder / "lake"))
     say(f"\nKept in {folder}:")
-    say(f"  tables   barnabas telemetry query --lake {lake} 'select * from alerts limit 5'")
+    say(f"  tables   barnabas telemetry query --lake {lake} --tables")
     say(f"  topics   barnabas serve --data {shlex.quote(str(folder / 'topics'))}")
 
 

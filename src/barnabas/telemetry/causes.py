@@ -31,7 +31,7 @@ class Cause:
 
 
 _PYTHON_ERROR = re.compile(
-    r"^(?:\w+: )?(?P<name>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)): (?P<text>.+)$",
+    r"^(?:\w+: )?(?P<name>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)): (?P<text>.+)$",
     re.MULTILINE,
 )
 _SPARK_FRAME = re.compile(

@@ -1,7 +1,7 @@
 """How far each job is, from what Spark reports, from the notes of the lake and from the broker.
 
-Counts are of this run. What Spark calls a batch counts once it was added to its table: idle triggers
-report too, under the number of the batch that is to come.
+Counts are of this run. What Spark calls a batch counts once it was added to its table: idle
+triggers report too, under the number of the batch that is to come.
 """
 
 import json
@@ -136,7 +136,7 @@ class Measured:
     def compare(
         self, report: Document | None, ends: Mapping[str, Mapping[str, int]], upstream: int | None
     ) -> None:
-        """Work out the lag: topic ends, or batches of the table it follows, against its position."""
+        """Work out the lag: the ends of the topic, or of the table it follows, less its position."""
         position = _position(report)
         if position is None:
             return
