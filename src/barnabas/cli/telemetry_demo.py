@@ -29,7 +29,7 @@ from barnabas.cli.output import say
 if TYPE_CHECKING:
     from barnabas.cli.telemetry_run import RunRequest
 
-HELP = """Show everything: a broker, a real recording, a simulated fleet, tables, findings, the report.
+HELP = """Show all of it: broker, a real recording, a simulated fleet, tables, findings, report.
 
 Needs nothing but Java. Everything but the report is removed at the end, unless --keep is given.
 """
