@@ -132,11 +132,12 @@ class _Demo:
         self._say("Starting Spark, and running the jobs over the recording")
         try:
             with session(request.session, SESSION) as spark:
-                supervise(spark, request)
+                signal.signal(signal.SIGINT, signal.default_int_handler)  # Spark put its own there
+                supervise(spark, request, in_peace=False)
                 self._say(f"Simulating {self.gpus} GPUs for {format_duration(FLEET_S * 1000)}")
                 self._send_fleet(fleet_ms)
                 self._say("Running the jobs over the fleet")
-                supervise(spark, request)
+                supervise(spark, request, in_peace=False)
         except SessionError as error:
             raise CommandError(str(error)) from error
         self._say("Writing the report")

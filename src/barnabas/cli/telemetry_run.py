@@ -5,7 +5,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -191,8 +191,11 @@ def execute(request: RunRequest) -> None:
         say(footer(request))
 
 
-def supervise(spark: "SparkSession", request: RunRequest) -> None:
-    """Run the jobs in a session; raise a sentence where one of them cannot go on."""
+def supervise(spark: "SparkSession", request: RunRequest, *, in_peace: bool = True) -> None:
+    """Run the jobs in a session; raise a sentence where one of them cannot go on.
+
+    In peace, signals stop the jobs after their batches; else Ctrl-C raises as it does anywhere.
+    """
     from py4j.protocol import Py4JError
 
     from barnabas.cli.telemetry_live import display
@@ -203,7 +206,7 @@ def supervise(spark: "SparkSession", request: RunRequest) -> None:
     where = f"; {log} says more" if log else ""
     try:
         with (
-            stopped_by_signals(supervisor),
+            stopped_by_signals(supervisor) if in_peace else nullcontext(),
             display(footer(request), as_json=request.as_json) as show,
         ):
             supervisor.run(show, request.show_every_s)

@@ -121,6 +121,10 @@ def session(settings: SessionSettings, base: Mapping[str, str]) -> "Iterator[Spa
             if not is_local(spark.sparkContext.master):
                 _send_package(spark, Path(folder), settings.lake)
             yield spark
+        except KeyboardInterrupt:
+            # It may have cut a talk with the JVM in two: nothing can be asked of it any more.
+            abandon()
+            raise
         finally:
             _end(spark)
 

@@ -131,8 +131,11 @@ class Supervisor:
                     show(self._picture())
                     next_show_s = self._now_s() + interval_s
                 time.sleep(STOP_POLL_S)
-        finally:
+        except JobFailedError:
             self._stop(stage)
+            show(self._picture())
+            raise
+        self._stop(stage)
 
     def _look_after(self, each: Watched) -> None:
         query = each.query
