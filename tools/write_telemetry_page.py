@@ -5,7 +5,6 @@ A part lies between `<!-- name -->` and `<!-- end of name -->`; the rest of the 
 
 import ast
 import inspect
-import re
 from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
@@ -24,9 +23,10 @@ PAGE = Path(__file__).parents[1] / "docs" / "telemetry.md"
 def page(text: str) -> str:
     """Return the page with its parts as the code has them now."""
     for name, part in PARTS.items():
-        pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)", re.DOTALL)
-        text, count = pattern.subn(lambda found, part=part: found[1] + part() + found[2], text)
-        assert count == 1, f"{PAGE} has no place for {name}"
+        start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+        assert text.count(start) == text.count(end) == 1, f"{PAGE} has no place for {name}"
+        before, _, rest = text.partition(start)
+        text = before + start + part() + end + rest.partition(end)[2]
     return text
 
 

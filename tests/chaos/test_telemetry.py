@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -237,9 +238,10 @@ WORDED: Mapping[str, Callable[[Sent], Counter[object]]] = {
     topics.LATEST: _last,
 }
 SENT = tuple(WORDED)
+T = TypeVar("T")
 
 
-def _difference(found: Counter[object], expected: Counter[object]) -> dict[str, list[object]]:
+def _difference(found: Counter[T], expected: Counter[T]) -> dict[str, list[T]]:
     """Return a few of what is lost and of what is too much."""
     lost, extra = list((expected - found).elements()), list((found - expected).elements())
     counts = {"lost": lost, "extra": extra}
