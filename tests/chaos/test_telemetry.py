@@ -249,6 +249,6 @@ def _difference(found: Counter[T], expected: Counter[T]) -> dict[str, list[T]]:
 
 
 def _delete(bootstrap: str, names: tuple[str, ...]) -> None:
-    answers = AdminClient({"bootstrap.servers": bootstrap}).delete_topics(list(names))
-    for answer in answers.values():
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for answer in admin.delete_topics(list(names)).values():
         answer.result(30)

@@ -85,7 +85,7 @@ def words(each: "JobProgress") -> list[str]:
     """Return what there is to say of a job in a line."""
     said = [
         each.state,
-        plural(each.batches, "batch").replace("batchs", "batches"),
+        f"{each.batches:,} batch{'' if each.batches == 1 else 'es'}",
         f"{plural(each.rows, 'row')} ({each.rows_per_s:,.0f}/s)",
         f"lag {lag_text(each)}",
     ]
