@@ -33,7 +33,7 @@ from barnabas.telemetry.duplicates import Numbers, Seen
 from barnabas.telemetry.judging import Judged, Rules, Verdicts, judge
 from barnabas.telemetry.lake import WORK, Lake, Note, arrow_schema, batch_name
 from barnabas.telemetry.metrics import COLUMNS
-from barnabas.telemetry.refusals import Coordinates, Reason, dead_letter_headers
+from barnabas.telemetry.refusals import Coordinates, dead_letter_headers
 from barnabas.telemetry.thresholds import Thresholds
 
 if TYPE_CHECKING:
@@ -292,8 +292,3 @@ def _latest_json(row: dict[str, Any], moment: datetime) -> bytes:
 
 def _iso(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def late_count(note: Note) -> int:
-    """Return how many messages of a batch were late."""
-    return int(note["refused"].get(Reason.LATE.value, 0))
