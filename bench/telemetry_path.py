@@ -5,7 +5,8 @@
 For each size of fleet a topic is filled with snapshots of 25 metrics at 1 Hz, then each job runs
 alone until it has drained its input. Wall time is given, and CPU time of Spark (JVM and Python
 workers) and of the broker, which says more on a machine that others use. A last run, "all", has
-bronze and silver side by side and then both golds, on an empty lake. Sessions are warmed on a small topic first: a pipeline runs for months.
+bronze and silver side by side and then both golds, on an empty lake. Sessions are warmed on a small
+topic first: a pipeline runs for months.
 """
 
 import argparse
