@@ -13,7 +13,8 @@ Widths are computed from silver each on its own, because percentiles of percenti
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -114,8 +115,9 @@ class _Closing:
 
     def write(self, spark: "SparkSession", closed: dict[int, list[str]]) -> int:
         """Compute the windows on the executors, write the batch's file, return its rows."""
-        tasks = min(len(closed), spark.sparkContext.defaultParallelism)
-        shares = [dict(list(closed.items())[n::tasks]) for n in range(tasks)]
+        runs = same_files(closed)
+        tasks = min(len(runs), spark.sparkContext.defaultParallelism)
+        shares = [runs[n::tasks] for n in range(tasks)]
         parts = batches.reports(spark.range(0, tasks, 1, tasks), self._task(shares))
         files = [part["file"] for part in parts]
         whole = self.lake.read_table(self.folder, files, GOLD.names)
@@ -124,19 +126,36 @@ class _Closing:
         self.lake.remove(self.folder, files)
         return int(whole.num_rows)
 
-    def _task(self, shares: list[dict[int, list[str]]]) -> batches.Task:
+    def _task(self, shares: "list[list[Run]]") -> batches.Task:
         def close(part: int, _: Iterator[pa.RecordBatch]) -> Report:
-            found = [self._window(start, files) for start, files in shares[part].items()]
+            found = [self._windows(run) for run in shares[part]]
             name = batch_name(self.batch_id, part)
             file = self.lake.write_table(self.folder, name, pa.concat_tables(found))
             return {"part": part, "file": file}
 
         return close
 
-    def _window(self, start_s: int, files: list[str]) -> pa.Table:
-        moment = pa.timestamp("us", tz="UTC")
-        start = pa.scalar(start_s * 1_000_000).cast(moment)
-        end = pa.scalar((start_s + self.width_s) * 1_000_000).cast(moment)
+    def _windows(self, run: "Run") -> pa.Table:
+        start, end = _moment(run.starts[0]), _moment(run.starts[-1] + self.width_s)
         inside = (pc.field("timestamp") >= start) & (pc.field("timestamp") < end)
-        rows = self.lake.read_table(silver.TABLE, files, list(NEEDED), inside)
-        return rollup(rows, self.width_s, self.thresholds)
+        rows = self.lake.read_table(silver.TABLE, run.files, list(NEEDED), inside)
+        found = rollup(rows, self.width_s, self.thresholds)
+        wanted = pa.array([_moment(each) for each in run.starts])
+        return found.filter(pc.is_in(found["window_start"], wanted))
+
+
+class Run(NamedTuple):
+    """Windows whose rows are in the same files, so that one read serves them all."""
+
+    starts: list[int]
+    files: list[str]
+
+
+def same_files(closed: dict[int, list[str]]) -> list[Run]:
+    """Return neighbouring windows of the same files together."""
+    grouped = groupby(sorted(closed.items()), key=lambda each: each[1])
+    return [Run([start for start, _ in members], files) for files, members in grouped]
+
+
+def _moment(seconds: int) -> pa.Scalar:
+    return pa.scalar(seconds * 1_000_000).cast(pa.timestamp("us", tz="UTC"))

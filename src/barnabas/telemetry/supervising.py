@@ -155,7 +155,9 @@ class Supervisor:
             self._failed(each, explain(str(error)))
 
     def _launch(self, each: Watched) -> None:
-        trigger: dict[str, Any] = {"processingTime": f"{self._settings.trigger_s} seconds"}
+        trigger: dict[str, Any] = {
+            "processingTime": f"{round(self._settings.trigger_s * 1000)} milliseconds"
+        }
         if self._once:
             trigger = {"availableNow": True}
         try:
