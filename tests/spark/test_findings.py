@@ -170,7 +170,7 @@ def card(number: int = 0, gpu: str = "GPU-1", **metrics: Any) -> dict[str, Any]:
     return {**healthy, **metrics}
 
 
-IDLE = {
+IDLE: dict[str, Any] = {
     "gpu_util_mean": 0.0,
     "gpu_util_p50": 0.0,
     "util_idle_share": 1.0,
@@ -192,8 +192,8 @@ def test_each_rule_reports_what_it_costs(spark: "SparkSession") -> None:
         card(level="host", **IDLE),
     ]
     columns = ["gpu_id", "finding", "severity", "value", "unit", "seconds", "joules"]
-    rows = rules.findings(frame(spark, rows), THRESHOLDS).select(*columns).collect()
-    assert sorted(tuple(each) for each in rows) == [
+    found = rules.findings(frame(spark, rows), THRESHOLDS).select(*columns).collect()
+    expected: list[tuple[Any, ...]] = [
         ("capped", "power_capped", "info", 25.0, "% clock", 8.0, None),
         ("hot", "thermal_throttled", "warning", 50.0, "% clock", 5.0, None),
         ("idle", "idle", "info", 80.0, "W", 9.5, 760.0),
@@ -201,6 +201,7 @@ def test_each_rule_reports_what_it_costs(spark: "SparkSession") -> None:
         ("parked", "idle", "info", 80.0, "W", 10.0, 800.0),
         ("parked", "parked_memory", "warning", 70_000.0, "MiB", 10.0, None),
     ]
+    assert sorted(tuple(each) for each in found) == expected
 
 
 def test_findings_have_the_columns_of_their_table(spark: "SparkSession") -> None:
@@ -212,7 +213,7 @@ def test_metrics_that_are_not_sampled_find_nothing(spark: "SparkSession") -> Non
     context = ("window_start", "window_end", "level", "gpu_id")
     bare = {name: value for name, value in card().items() if name in context}
     rows = [bare | {"gpu_id": "bare"}]
-    rows += [card(gpu=name, **{name: None}) for name in set(card()) - set(context)]
+    rows += [card(gpu=name) | {name: None} for name in set(card()) - set(context)]
     assert assessed(spark, rows) == []
 
 

@@ -168,7 +168,7 @@ def read_lake(lake: Path) -> tuple[list[Reported], list[tuple[int, int]]]:
     reports = rows("findings", ["gpu_id", "finding", "window_start", "window_end"])
     closed = rows("gold_10s", ["window_start", "window_end"])
     spans = sorted(set(zip(*closed, strict=True)))
-    return [Reported(*row) for row in zip(*reports, strict=True)], spans  # type: ignore[arg-type, return-value]
+    return [Reported(*row) for row in zip(*reports, strict=True)], spans
 
 
 def _score(

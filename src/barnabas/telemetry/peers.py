@@ -7,8 +7,8 @@ micro-batch and this is a plain transformation.
 Only cards that work are compared, and only where they work in lockstep: when one card of a job
 stops, the others soon wait for it, so an idle card beside busy ones is another job or none; and
 cards that draw very different power run different things, whose clocks say nothing about each
-other; nor is a card behind that works harder than its peers at a lower clock. The measure is the median absolute deviation, which one straggler cannot spoil as it spoils
-a standard deviation.
+other; nor is a card behind that works harder than its peers at a lower clock. The measure is the
+median absolute deviation, which one straggler cannot spoil as it spoils a standard deviation.
 """
 
 from typing import TYPE_CHECKING

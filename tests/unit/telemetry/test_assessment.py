@@ -1,6 +1,7 @@
 """Whole batches: silence and hosts, how batches are cut, and states that survive the disk."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,7 @@ from barnabas.telemetry.thresholds import Thresholds
 THRESHOLDS = Thresholds()
 
 
-def window(number: int, gpu: str, host: str = "node-1", **metrics: object) -> Window:
+def window(number: int, gpu: str, host: str = "node-1", **metrics: Any) -> Window:
     return Window(us(number * 10), us(number * 10 + 10), gpu, host, **metrics)
 
 

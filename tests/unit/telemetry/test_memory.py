@@ -1,6 +1,7 @@
 """What is remembered of a GPU: XIDs as events, trends, starving jobs."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from barnabas.telemetry.thresholds import Thresholds
 THRESHOLDS = Thresholds()
 
 
-def window(number: int, **metrics: object) -> Window:
+def window(number: int, **metrics: Any) -> Window:
     return Window(us(number * 10), us(number * 10 + 10), "GPU-1", "node-1", **metrics)
 
 
@@ -151,11 +152,20 @@ def test_windows_that_stay_mixed_are_starvation_even_without_falls() -> None:
         pytest.param([job(0, 0.25, 0.7, 1), job(1, 0.25, 0.7, 0), job(2, 0, 1, 0)], id="pauses"),
         pytest.param([job(0, 0.7, 0.2, 5, 500), job(1, 0.7, 0.2, 5, 500)], id="holds nothing"),
         pytest.param([job(0, 0.95, 0.05, 1), job(1, 0.95, 0.05, 1)], id="touched while idle"),
+        pytest.param(
+            [job(0, 0.7, 0.2, 1), job(1, 0, 1, 0), job(2, 0, 1, 0), job(3, 0.8, 0.2, 1)],
+            id="pauses, works and ends",
+        ),
         pytest.param([job(0, 0.1, 0.6, 1), job(1, 0.1, 0.6, 1), job(2, 0.1, 0.6, 1)], id="waves"),
     ],
 )
 def test_a_job_that_merely(windows: list[Window]) -> None:
     assert not any(starved(*windows))
+
+
+def test_a_job_that_starves_after_a_long_rest_is_seen_at_once() -> None:
+    rest = [job(number, 1.0, 0.0, 0) for number in range(6)]
+    assert starved(*rest, job(6, 0.7, 0.2, 4))[-1]
 
 
 def test_a_gap_in_the_windows_breaks_the_pattern() -> None:
