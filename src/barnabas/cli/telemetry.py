@@ -12,6 +12,9 @@ import typer
 COMMANDS = (
     "collect",
     "simulate",
+    "report",
+    "query",
+    "dlq",
 )
 """In the order in which --help lists them."""
 
