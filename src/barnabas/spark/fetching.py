@@ -4,7 +4,7 @@ Each answer tells by its batch headers where the next Fetch starts, so that goes
 records of this one are decoded: broker and worker work at the same time.
 
 What passes by itself (a broker that restarts, a leader that moves) is tried again with fresh
-metadata until the patience of the read is over; it starts anew with every answer that brings records.
+metadata until the patience of the read is over. It is renewed by every answer that brings records.
 """
 
 import time
@@ -76,11 +76,12 @@ class _Fetch:
     def __init__(self, split: OffsetRange, settings: ReadSettings) -> None:
         self._place, self._next, self._end = split
         self._settings = settings
-        self._wanted = Wanted(split.place, split.start, split.end, settings.include_headers)
         self._connections = connections(settings.client)
         self._link: PipelinedLink | None = None
         self._bytes = fetch_bytes(settings)
         self._check_crcs = settings.client.get("check.crcs", "true").lower() != "false"
+        self._pause_s = PAUSE_S
+        self._since_s = self._deadline_s = 0.0
         self._renew_patience()
 
     def rows(self) -> Iterator[pa.RecordBatch]:
@@ -103,13 +104,16 @@ class _Fetch:
             self._nothing(data, cut=len(records) > 0)
             return
         self._renew_patience()
+        wanted = Wanted(self._place, self._next, self._end, self._settings.include_headers)
         self._next = max(self._next, found[-1][0].last_offset + 1)
         if self._next < self._end:
             self._tried(self._ask)
-        aborted = [(each.producer_id, each.first_offset) for each in data.aborted_transactions or ()]
+        aborted = [
+            (each.producer_id, each.first_offset) for each in data.aborted_transactions or ()
+        ]
         shown = (each for each in visible(found, aborted) if each[0].base_offset < self._end)
         for slab in slabs(records, shown):
-            rows = decode(slab, self._wanted)
+            rows = decode(slab, wanted)
             if rows is not None:
                 yield rows
 
@@ -170,9 +174,7 @@ class _Fetch:
         """Ask for more where a batch did not fit; give up where the log ends before our end."""
         if cut:
             self._bytes = min(self._bytes * 4, FETCH_BYTES_MAX)
-        limit = (
-            data.last_stable_offset if self._settings.is_read_committed else data.high_watermark
-        )
+        limit = data.last_stable_offset if self._settings.is_read_committed else data.high_watermark
         if time.monotonic() > self._deadline_s:
             self._lost(ends_early(self._place, limit, self._end), self._end)
 

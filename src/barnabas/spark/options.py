@@ -226,7 +226,9 @@ def _subscription(known: "_Options") -> Subscription:
     try:
         re.compile(text)
     except re.error as error:
-        raise OptionError(f"subscribePattern {text!r} is not a regular expression: {error}") from None
+        raise OptionError(
+            f"subscribePattern {text!r} is not a regular expression: {error}"
+        ) from None
     if not text.strip():
         raise OptionError("subscribePattern is empty; write a regular expression like gpu-.*")
     return SubscribePattern(text)

@@ -12,7 +12,9 @@ from barnabas.spark.failures import OptionError
 PREFIX = "kafka."
 BOOTSTRAP = "bootstrap.servers"
 
-_AS_BYTES = "leave it out: key and value come as bytes; decode them with cast, from_json or from_avro"
+_AS_BYTES = (
+    "leave it out: key and value come as bytes; decode them with cast, from_json or from_avro"
+)
 _BY_SPARK = "leave it out: Spark keeps the offsets in its checkpoint"
 _PEM = "name a PEM file in kafka.ssl.ca.location"
 _IN_PEM = "leave it out: a PEM file of certificates has no password and no type"
