@@ -3,8 +3,9 @@
     python -m bench.spark_source [--records 2000000] [--rounds 5]
 
 One broker, one session on two cores, four partitions a topic, no compression. Both sources read the
-same topics in turn into Spark's `noop` sink, so that what else goes on in the machine hits both alike.
-Rates are medians; processor time is of everything: JVM, Python workers and broker.
+same topics in turn into Spark's `noop` sink, so that what else goes on in the machine hits both.
+Streams read in several micro-batches, of which the first, with the start of the query, does not
+count. Rates are medians; processor time is of everything: JVM, Python workers and broker.
 
 The connector comes from Maven Central into build/spark-jars.
 """
@@ -16,12 +17,15 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.testing.process import BrokerSubprocess
 
@@ -39,13 +43,14 @@ ARTIFACTS = (
 SOURCES = ("barnabas", "kafka")
 PARTITIONS = 4
 SIZES = (100, 1024)
+STREAM_BATCHES = 6
 SMALL_BATCH_ROWS = 1000
-SMALL_BATCHES = 20
 
 
 class Measure(NamedTuple):
-    """What one read cost."""
+    """What a read of so many rows cost."""
 
+    rows: int
     seconds: float
     cpu_seconds: float
 
@@ -67,19 +72,21 @@ def main() -> None:
             spark.stop()
 
 
-def run(spark: Any, bootstrap: str, records: int, rounds: int) -> None:
+def run(spark: SparkSession, bootstrap: str, records: int, rounds: int) -> None:
     """Measure all rows of the table."""
     print(f"{'':28}" + "".join(f"{name:>26}" for name in SOURCES) + f"{'ratio':>8}")
     for size in SIZES:
         count = records if size == SIZES[0] else records // 5
-        topic = filled(bootstrap, size, count)
-        for title, read in (("batch", batch), ("stream", stream)):
-            measures = alternated(lambda s, r=read, t=topic: r(spark, bootstrap, t, s), rounds)
-            print_rates(f"{title} read, {size} B", count, measures)
-    latencies = alternated(lambda s: small_batches(spark, bootstrap, topic, s), 1)
-    names = [latencies[source][0].seconds * 1000 for source in SOURCES]
-    cells = "".join(f"{each:>23.0f} ms" for each in names)
-    print(f"{f'micro-batch of {SMALL_BATCH_ROWS}':28}{cells}{names[1] / names[0]:>8.2f}")
+        chosen = options(bootstrap, filled(bootstrap, size, count))
+        batches = alternated(partial(batch, spark, chosen, count), rounds)
+        print_rates(f"batch read, {size} B", batches)
+        streams = alternated(partial(stream, spark, chosen, count), rounds)
+        print_rates(f"stream read, {size} B", streams)
+    small = alternated(partial(stream, spark, chosen, SMALL_BATCH_ROWS * STREAM_BATCHES), 2)
+    milliseconds = [median(each.seconds for each in small[s]) * 1000 for s in SOURCES]
+    cells = "".join(f"{each:>23.0f} ms" for each in milliseconds)
+    title = f"micro-batch of {SMALL_BATCH_ROWS}"
+    print(f"{title:28}{cells}{milliseconds[1] / milliseconds[0]:>8.2f}")
 
 
 def alternated(read: Callable[[str], Measure], rounds: int) -> dict[str, list[Measure]]:
@@ -93,62 +100,51 @@ def alternated(read: Callable[[str], Measure], rounds: int) -> dict[str, list[Me
     return found
 
 
-def print_rates(title: str, count: int, measures: dict[str, list[Measure]]) -> None:
+def print_rates(title: str, measures: dict[str, list[Measure]]) -> None:
     """Print one line."""
-    rates = {s: count / median(each.seconds for each in measures[s]) for s in SOURCES}
-    costs = {s: median(each.cpu_seconds for each in measures[s]) / count * 1e6 for s in SOURCES}
-    cells = "".join(f"{rates[s]:>14,.0f}/s {costs[s]:>5.2f} us cpu" for s in SOURCES)
+    rates = {s: median(each.rows / each.seconds for each in measures[s]) for s in SOURCES}
+    costs = {s: median(each.cpu_seconds / each.rows for each in measures[s]) for s in SOURCES}
+    cells = "".join(f"{rates[s]:>14,.0f}/s {costs[s] * 1e6:>5.2f} us cpu" for s in SOURCES)
     print(f"{title:28}{cells}{rates['barnabas'] / rates['kafka']:>8.2f}", flush=True)
 
 
-def batch(spark: Any, bootstrap: str, topic: str, source: str) -> Measure:
+def batch(spark: SparkSession, chosen: dict[str, str], count: int, source: str) -> Measure:
     """Read a topic as a batch."""
-    frame = spark.read.format(source).options(**options(bootstrap, topic)).load()
-    return timed(lambda: frame.write.format("noop").mode("overwrite").save())
+    frame = spark.read.format(source).options(**chosen).load()
+    cpu, start = cpu_seconds(), time.perf_counter()
+    frame.write.format("noop").mode("overwrite").save()
+    return Measure(count, time.perf_counter() - start, cpu_seconds() - cpu)
 
 
-def stream(spark: Any, bootstrap: str, topic: str, source: str) -> Measure:
-    """Read a topic as one micro-batch; the time is the batch's own."""
-    return streamed(spark, source, {**options(bootstrap, topic), "startingOffsets": "earliest"})
-
-
-def small_batches(spark: Any, bootstrap: str, topic: str, source: str) -> Measure:
-    """Return the median time of small micro-batches."""
-    chosen = {
-        **options(bootstrap, topic),
-        "startingOffsets": "earliest",
-        "maxOffsetsPerTrigger": str(SMALL_BATCH_ROWS),
-    }
-    return streamed(spark, source, chosen, batches=SMALL_BATCHES)
-
-
-def streamed(spark: Any, source: str, chosen: dict[str, str], batches: int = 1) -> Measure:
-    """Run a stream for some batches."""
-    frame = spark.readStream.format(source).options(**chosen).load()
-    before = cpu_seconds()
+def stream(spark: SparkSession, chosen: dict[str, str], count: int, source: str) -> Measure:
+    """Read so many records in micro-batches; return the median of all but the first."""
+    limits = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(count // STREAM_BATCHES)}
+    frame = spark.readStream.format(source).options(**chosen, **limits).load()
     with tempfile.TemporaryDirectory() as checkpoint:
         writer = frame.writeStream.format("noop").option("checkpointLocation", checkpoint)
         query = writer.trigger(processingTime="0 seconds").start()
-        while len(done := [each for each in query.recentProgress if each.numInputRows]) < batches:
-            time.sleep(0.05)
-            if query.exception() is not None:
-                raise RuntimeError(query.exception())
-        cost = cpu_seconds() - before
+        wait_for(query, 1)
+        cpu = cpu_seconds()
+        wait_for(query, STREAM_BATCHES)
+        cpu = cpu_seconds() - cpu
+        done = query.recentProgress[1:STREAM_BATCHES]
         query.stop()
-    spent = [each.durationMs["triggerExecution"] / 1000 for each in done[-batches:]]
-    return Measure(median(spent), cost)
+    seconds = median(each.durationMs["triggerExecution"] for each in done) / 1000
+    return Measure(count // STREAM_BATCHES, seconds, cpu / len(done))
+
+
+def wait_for(query: StreamingQuery, batches: int) -> None:
+    """Return once a query has done so many micro-batches."""
+    while len(query.recentProgress) < batches:
+        time.sleep(0.02)
+        failure = query.exception()
+        if failure is not None:
+            raise failure
 
 
 def options(bootstrap: str, topic: str) -> dict[str, str]:
     """Return what both sources take."""
     return {"kafka.bootstrap.servers": bootstrap, "subscribe": topic}
-
-
-def timed(work: Callable[[], object]) -> Measure:
-    """Return what some work cost."""
-    before, start = cpu_seconds(), time.perf_counter()
-    work()
-    return Measure(time.perf_counter() - start, cpu_seconds() - before)
 
 
 def cpu_seconds() -> float:
@@ -211,10 +207,8 @@ def fetched_jars() -> list[Path]:
     return found
 
 
-def session(jars: list[Path]) -> Any:
+def session(jars: list[Path]) -> SparkSession:
     """Return a session on two cores that knows both sources."""
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - only where the bench runs
-
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = (
         SparkSession.builder.master("local[2]")

@@ -2,23 +2,30 @@
 
 import json
 import os
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.model.ids import TopicPartition
 from barnabas.spark import register
 from barnabas.spark.librdkafka import consumed
-from barnabas.spark.options import parse_batch
+from barnabas.spark.options import ReadSettings, parse_batch
 from barnabas.spark.planning import OffsetRange
 from barnabas.testing.broker import Broker
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 FIRST_MS = 1_700_000_000_000
+
+MakeTopic: TypeAlias = Callable[..., str]
+Produce: TypeAlias = Callable[..., None]
+Read: TypeAlias = Callable[..., DataFrame]
 
 
 @pytest.fixture(scope="module")
@@ -27,10 +34,10 @@ def admin(broker: Broker) -> AdminClient:
 
 
 @pytest.fixture
-def topic(admin: AdminClient):
+def topic(admin: AdminClient) -> MakeTopic:
     """Makes a topic with so many partitions."""
 
-    def create(partitions=2, **config):
+    def create(partitions: int = 2, **config: str) -> str:
         name = f"t-{uuid4().hex[:12]}"
         wanted = NewTopic(name, num_partitions=partitions, config=config)
         admin.create_topics([wanted])[name].result()
@@ -40,10 +47,12 @@ def topic(admin: AdminClient):
 
 
 @pytest.fixture
-def produce(broker: Broker):
+def produce(broker: Broker) -> Produce:
     """Writes a number of records to a partition, a second apart."""
 
-    def write(topic, partition, count, first=0, **properties):
+    def write(
+        topic: str, partition: int, count: int, first: int = 0, **properties: str | int
+    ) -> None:
         producer = Producer({"bootstrap.servers": broker.bootstrap, "log_level": 0, **properties})
         for number in range(first, first + count):
             producer.produce(
@@ -60,22 +69,26 @@ def produce(broker: Broker):
 
 
 @pytest.fixture
-def read(spark, broker: Broker):
+def read(spark: SparkSession, broker: Broker) -> Read:
     """Reads what options say."""
 
-    def load(**options):
+    def load(**options: str) -> DataFrame:
         names = {"kafka.bootstrap.servers": broker.bootstrap, **options}
         return spark.read.format("barnabas").options(**names).load()
 
     return load
 
 
-def offsets(frame):
+def offsets(frame: DataFrame) -> list[tuple[int, int]]:
     """Return partition and offset of each row, in order."""
-    return sorted((row.partition, row.offset) for row in frame.select("partition", "offset").collect())
+    return sorted(
+        (row.partition, row.offset) for row in frame.select("partition", "offset").collect()
+    )
 
 
-def test_it_is_found_without_being_registered(spark, read, topic, produce):
+def test_it_is_found_without_being_registered(
+    spark: SparkSession, read: Read, topic: MakeTopic, produce: Produce
+) -> None:
     name = topic(1)
     produce(name, 0, 3)
     assert read(subscribe=name).count() == 3
@@ -83,7 +96,9 @@ def test_it_is_found_without_being_registered(spark, read, topic, produce):
     assert read(subscribe=name).count() == 3
 
 
-def test_rows_have_the_columns_of_sparks_own_connector(read, topic, produce):
+def test_rows_have_the_columns_of_sparks_own_connector(
+    read: Read, topic: MakeTopic, produce: Produce
+) -> None:
     name = topic(2)
     for number, codec in enumerate(CODECS):
         produce(name, 1, 40, number * 40, **{"compression.type": codec})
@@ -100,18 +115,22 @@ def test_rows_have_the_columns_of_sparks_own_connector(read, topic, produce):
         assert (row.headers is None) == (not number % 2)
 
 
-def test_limits_by_offset_and_by_time(read, topic, produce):
+def test_limits_by_offset_and_by_time(read: Read, topic: MakeTopic, produce: Produce) -> None:
     name = topic(2)
     produce(name, 0, 20)
     produce(name, 1, 10, 20)
 
-    def limited(**options):
+    def limited(**options: str) -> list[tuple[int, int]]:
         return offsets(read(subscribe=name, **options))
 
     everything = [(0, n) for n in range(20)] + [(1, n) for n in range(10)]
     ends = json.dumps({name: {"0": 12, "1": -1}})
     starts = json.dumps({name: {"0": 10, "1": -2}})
-    assert limited(startingOffsets=starts, endingOffsets=ends) == [(0, 10), (0, 11)] + everything[20:]
+    assert limited(startingOffsets=starts, endingOffsets=ends) == [
+        (0, 10),
+        (0, 11),
+        *everything[20:],
+    ]
     times = json.dumps({name: {"0": FIRST_MS + 18_000, "1": FIRST_MS + 25_000}})
     from_times = [(0, 18), (0, 19)] + [(1, n) for n in range(5, 10)]
     assert limited(startingOffsetsByTimestamp=times) == from_times
@@ -125,7 +144,9 @@ def test_limits_by_offset_and_by_time(read, topic, produce):
         limited(startingTimestamp=young)
 
 
-def test_what_is_read_can_be_named_in_three_ways(read, topic, produce):
+def test_what_is_read_can_be_named_in_three_ways(
+    read: Read, topic: MakeTopic, produce: Produce
+) -> None:
     one, two = topic(2), topic(1)
     for name in (one, two):
         produce(name, 0, 2)
@@ -135,7 +156,9 @@ def test_what_is_read_can_be_named_in_three_ways(read, topic, produce):
     assert offsets(read(assign=json.dumps({one: [1]}))) == [(1, 0)]
 
 
-def test_partitions_are_cut_into_as_many_tasks_as_asked_for(read, topic, produce):
+def test_partitions_are_cut_into_as_many_tasks_as_asked_for(
+    read: Read, topic: MakeTopic, produce: Produce
+) -> None:
     name = topic(2)
     produce(name, 0, 90)
     produce(name, 1, 10)
@@ -146,12 +169,12 @@ def test_partitions_are_cut_into_as_many_tasks_as_asked_for(read, topic, produce
     assert read(subscribe=name).rdd.getNumPartitions() == 2
 
 
-def test_nothing_there_gives_no_rows(read, topic):
+def test_nothing_there_gives_no_rows(read: Read, topic: MakeTopic) -> None:
     assert read(subscribe=topic(2)).collect() == []
 
 
 @pytest.mark.parametrize("way", ["wire", "librdkafka"])
-def test_transactions(broker: Broker, topic, produce, way):
+def test_transactions(broker: Broker, topic: MakeTopic, produce: Produce, way: str) -> None:
     """Both ways to fetch show the same; Spark is left out to keep this quick."""
     name = topic(1)
     producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": f"x-{name}"})
@@ -165,7 +188,7 @@ def test_transactions(broker: Broker, topic, produce, way):
     producer.produce(name, b"open", partition=0)
     producer.flush()
 
-    def values(level, end):
+    def values(level: str, end: int) -> list[bytes]:
         settings = parse_batch(
             {
                 "kafka.bootstrap.servers": broker.bootstrap,
@@ -181,13 +204,15 @@ def test_transactions(broker: Broker, topic, produce, way):
     producer.abort_transaction()
 
 
-def fetch(way, split, settings):
+def fetch(way: str, split: OffsetRange, settings: ReadSettings) -> Iterator[Any]:
     from barnabas.spark.fetching import fetched
 
     return (fetched if way == "wire" else consumed)(split, settings)
 
 
-def test_a_batch_of_read_committed_ends_where_transactions_are_open(broker, read, topic):
+def test_a_batch_of_read_committed_ends_where_transactions_are_open(
+    broker: Broker, read: Read, topic: MakeTopic
+) -> None:
     name = topic(1)
     producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": f"x-{name}"})
     producer.init_transactions()
@@ -201,7 +226,9 @@ def test_a_batch_of_read_committed_ends_where_transactions_are_open(broker, read
     assert read(subscribe=name, **committed).count() == 1
 
 
-def test_both_ways_to_fetch_give_the_same(broker: Broker, topic, produce):
+def test_both_ways_to_fetch_give_the_same(
+    broker: Broker, topic: MakeTopic, produce: Produce
+) -> None:
     name = topic(1)
     produce(name, 0, 500, **{"compression.type": "lz4", "batch.num.messages": 37})
     settings = parse_batch(
@@ -220,7 +247,7 @@ def test_both_ways_to_fetch_give_the_same(broker: Broker, topic, produce):
     assert ours == theirs
 
 
-def test_records_larger_than_a_fetch(broker: Broker, read, topic):
+def test_records_larger_than_a_fetch(broker: Broker, read: Read, topic: MakeTopic) -> None:
     name = topic(1, **{"max.message.bytes": "9000000"})
     large = os.urandom(6_000_000)
     producer = Producer({"bootstrap.servers": broker.bootstrap, "message.max.bytes": 9_000_000})
@@ -231,7 +258,7 @@ def test_records_larger_than_a_fetch(broker: Broker, read, topic):
     assert [row.value == large for row in read(subscribe=name, **small).collect()] == [True] * 3
 
 
-def test_the_brokers_time_is_told_apart(read, topic, produce):
+def test_the_brokers_time_is_told_apart(read: Read, topic: MakeTopic, produce: Produce) -> None:
     name = topic(1, **{"message.timestamp.type": "LogAppendTime"})
     produce(name, 0, 2)
     found = read(subscribe=name).collect()
@@ -239,7 +266,9 @@ def test_the_brokers_time_is_told_apart(read, topic, produce):
     assert found[0].timestamp.year >= 2026
 
 
-def test_deleted_records_stop_a_read_or_are_passed_over(admin, read, topic, produce):
+def test_deleted_records_stop_a_read_or_are_passed_over(
+    admin: AdminClient, read: Read, topic: MakeTopic, produce: Produce
+) -> None:
     name = topic(1)
     produce(name, 0, 10)
     futures = admin.delete_records([ClientPartition(name, 0, 6)])
@@ -257,7 +286,9 @@ def test_deleted_records_stop_a_read_or_are_passed_over(admin, read, topic, prod
 
 
 @pytest.mark.parametrize("way", ["wire", "librdkafka"])
-def test_records_deleted_after_planning(broker, admin, topic, produce, way):
+def test_records_deleted_after_planning(
+    broker: Broker, admin: AdminClient, topic: MakeTopic, produce: Produce, way: str
+) -> None:
     name = topic(1)
     produce(name, 0, 10)
     for future in admin.delete_records([ClientPartition(name, 0, 6)]).values():
@@ -278,18 +309,22 @@ def test_records_deleted_after_planning(broker, admin, topic, produce, way):
         ({"subscribe": "t", "kafka.no.such.thing": "1"}, "A kafka.* option cannot be used"),
     ],
 )
-def test_what_cannot_be_is_refused_with_the_remedy(read, options, remedy):
+def test_what_cannot_be_is_refused_with_the_remedy(
+    read: Read, options: dict[str, str], remedy: str
+) -> None:
     with pytest.raises(Exception, match=remedy):
         read(**options).count()
 
 
-def test_columns_cannot_be_chosen(spark, broker: Broker, topic):
+def test_columns_cannot_be_chosen(spark: SparkSession, broker: Broker, topic: MakeTopic) -> None:
     frame = spark.read.format("barnabas").schema("value string").option("subscribe", topic())
     with pytest.raises(Exception, match="columns of a topic are fixed"):
         frame.option("kafka.bootstrap.servers", broker.bootstrap).load().count()
 
 
-def test_an_abandoned_read_does_not_confuse_the_next(read, topic, produce):
+def test_an_abandoned_read_does_not_confuse_the_next(
+    read: Read, topic: MakeTopic, produce: Produce
+) -> None:
     name = topic(1)
     produce(name, 0, 1000, **{"batch.num.messages": 10})
     small = {"kafka.max.partition.fetch.bytes": "1000"}

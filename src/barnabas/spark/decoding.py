@@ -170,7 +170,7 @@ def _decode(content: Bytes, slab: Slab, wanted: Wanted) -> pa.RecordBatch | None
         else pa.repeat(wanted.place.topic, high - low),
         pa.array(np.full(high - low, wanted.place.partition, np.int32)),
         pa.array(offsets[rows]),
-        pa.array(times[rows] * 1000).cast(pa.timestamp("us", tz="UTC")),
+        pa.array(times[rows] * 1000).view(pa.timestamp("us", tz="UTC")),
         pa.array(kinds[rows]),
     ]
     if wanted.include_headers:

@@ -39,7 +39,10 @@ from barnabas.wire.pipeline import PipelinedLink
 FETCH_VERSION_MAX = 12
 """The last version that names topics; later ones want their ids."""
 FETCH_BYTES = 4 << 20
+FETCH_BYTES_MIN = 1 << 16
 FETCH_BYTES_MAX = 64 << 20
+RECORD_BYTES = 1024
+"""What a record is taken for, so that a small split does not ask for megabytes."""
 WAIT_MS = 500
 PAUSE_S = 0.05
 PAUSE_MAX_S = 1.0
@@ -146,15 +149,14 @@ class _Fetch:
         self._link.send(self._request(), FETCH_VERSION_MAX)
 
     def _request(self) -> FetchRequest:
+        size = min(self._bytes, max(FETCH_BYTES_MIN, (self._end - self._next) * RECORD_BYTES))
         wanted = FetchPartition(
-            partition=self._place.partition,
-            fetch_offset=self._next,
-            partition_max_bytes=self._bytes,
+            partition=self._place.partition, fetch_offset=self._next, partition_max_bytes=size
         )
         return FetchRequest(
             max_wait_ms=int(self._settings.client.get("fetch.wait.max.ms", WAIT_MS)),
             min_bytes=1,
-            max_bytes=self._bytes,
+            max_bytes=size,
             isolation_level=int(self._settings.is_read_committed),
             topics=[FetchTopic(topic=self._place.topic, partitions=[wanted])],
             rack_id=self._settings.client.get("client.rack", ""),

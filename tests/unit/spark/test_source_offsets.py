@@ -12,11 +12,13 @@ places = st.builds(
 
 
 @given(st.dictionaries(places, st.integers(0, 2**63 - 1)))
-def test_offsets_survive_the_way_through_a_checkpoint(offsets):
+def test_offsets_survive_the_way_through_a_checkpoint(offsets: dict[TopicPartition, int]) -> None:
     assert flat(nested(offsets)) == offsets
 
 
 @given(st.dictionaries(places, st.integers(0, 9), min_size=1))
-def test_the_same_offsets_are_the_same_text_whatever_their_order(offsets):
+def test_the_same_offsets_are_the_same_text_whatever_their_order(
+    offsets: dict[TopicPartition, int],
+) -> None:
     backwards = dict(reversed(offsets.items()))
     assert str(nested(offsets)) == str(nested(backwards))

@@ -10,6 +10,7 @@ from barnabas.spark.options import (
     AtOffsets,
     AtTimes,
     Edge,
+    ReadSettings,
     Subscribe,
     SubscribePattern,
     duration_ms,
@@ -20,26 +21,26 @@ from barnabas.spark.options import (
 BASE = {"kafka.bootstrap.servers": "127.0.0.1:9092", "subscribe": "orders"}
 
 
-def batch(**options):
+def batch(**options: str) -> ReadSettings:
     return parse_batch({**BASE, **options})
 
 
-def stream(**options):
+def stream(**options: str) -> ReadSettings:
     return parse_stream({**BASE, **options})
 
 
-def test_a_batch_reads_all_by_default_and_a_stream_what_is_new():
+def test_a_batch_reads_all_by_default_and_a_stream_what_is_new() -> None:
     assert (batch().starting, batch().ending) == (Edge(-2), Edge(-1))
     assert stream().starting == Edge(-1)
 
 
-def test_bootstrap_is_found_under_both_names():
+def test_bootstrap_is_found_under_both_names() -> None:
     plain = parse_batch({"bootstrap.servers": "b:1", "subscribe": "t"})
     assert plain.client == {"bootstrap.servers": "b:1"}
     assert batch().client == {"bootstrap.servers": "127.0.0.1:9092"}
 
 
-def test_names_are_understood_in_any_case():
+def test_names_are_understood_in_any_case() -> None:
     settings = parse_batch(
         {"KAFKA.Bootstrap.Servers": "b:1", "SubScribe": "t", "FAILONDATALOSS": "FALSE"}
     )
@@ -59,7 +60,7 @@ def test_names_are_understood_in_any_case():
         ),
     ],
 )
-def test_what_to_read(name, text, expected):
+def test_what_to_read(name: str, text: str, expected: object) -> None:
     settings = parse_batch({"kafka.bootstrap.servers": "b:1", name: text})
     assert settings.subscription == expected
 
@@ -89,11 +90,11 @@ def test_what_to_read(name, text, expected):
         ),
     ],
 )
-def test_starts(options, expected):
+def test_starts(options: dict[str, str], expected: object) -> None:
     assert batch(**options).starting == expected
 
 
-def test_all_limits_and_counts():
+def test_all_limits_and_counts() -> None:
     settings = stream(
         maxOffsetsPerTrigger="100",
         minOffsetsPerTrigger="10",
@@ -120,11 +121,11 @@ def test_all_limits_and_counts():
         ({"kafka.group.id": "mine", "groupIdPrefix": "night"}, "mine"),
     ],
 )
-def test_the_group_that_shows_the_progress(options, group):
+def test_the_group_that_shows_the_progress(options: dict[str, str], group: str) -> None:
     assert stream(**options).group_id == group
 
 
-def test_transactions_in_progress_are_shown_unless_asked_otherwise():
+def test_transactions_in_progress_are_shown_unless_asked_otherwise() -> None:
     assert not batch().is_read_committed
     assert batch(**{"kafka.isolation.level": "read_committed"}).is_read_committed
 
@@ -158,13 +159,13 @@ def test_transactions_in_progress_are_shown_unless_asked_otherwise():
         ({"kafka.enable.auto.commit": "true"}, "checkpoint"),
     ],
 )
-def test_what_cannot_be_is_refused_with_the_remedy(options, remedy):
+def test_what_cannot_be_is_refused_with_the_remedy(options: dict[str, str], remedy: str) -> None:
     with pytest.raises(OptionError, match=remedy):
         batch(**options)
 
 
 @pytest.mark.parametrize("name", ["endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"])
-def test_a_stream_has_no_end(name):
+def test_a_stream_has_no_end(name: str) -> None:
     with pytest.raises(OptionError, match="a stream has no end"):
         stream(**{name: "latest"})
 
@@ -180,7 +181,7 @@ def test_a_stream_has_no_end(name):
         ({"kafka.bootstrap.servers": "b:1", "assign": "{}"}, "names no partition"),
     ],
 )
-def test_what_is_missing_is_named(options, remedy):
+def test_what_is_missing_is_named(options: dict[str, str], remedy: str) -> None:
     with pytest.raises(OptionError, match=remedy):
         parse_batch(options)
 
@@ -189,11 +190,11 @@ def test_what_is_missing_is_named(options, remedy):
     ("text", "expected"),
     [("500ms", 500), ("10s", 10_000), ("15m", 900_000), ("1h", 3_600_000), ("7", 7)],
 )
-def test_durations_are_written_as_spark_does(text, expected):
+def test_durations_are_written_as_spark_does(text: str, expected: int) -> None:
     assert duration_ms(text) == expected
 
 
-def test_properties_that_librdkafka_does_not_know_are_refused():
+def test_properties_that_librdkafka_does_not_know_are_refused() -> None:
     check_properties({"bootstrap.servers": "b:1", "client.id": "me"})
     with pytest.raises(OptionError, match=r"no\.such\.thing"):
         check_properties({"no.such.thing": "1"})
