@@ -1,7 +1,8 @@
 """Fetch over a plaintext socket: the records of one split, as Arrow.
 
 Each answer tells by its batch headers where the next Fetch starts, so that goes out before the
-records of this one are decoded: broker and worker work at the same time.
+records of this one are decoded: broker and worker work at the same time. Leaders are read from;
+followers are not, whatever client.rack says.
 
 What passes by itself (a broker that restarts, a leader that moves) is tried again with fresh
 metadata until the patience of the read is over. It is renewed by every answer that brings records.
@@ -159,7 +160,6 @@ class _Fetch:
             max_bytes=size,
             isolation_level=int(self._settings.is_read_committed),
             topics=[FetchTopic(topic=self._place.topic, partitions=[wanted])],
-            rack_id=self._settings.client.get("client.rack", ""),
         )
 
     def _receive(self) -> PartitionData:

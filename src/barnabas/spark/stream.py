@@ -73,7 +73,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return how far the next batch goes; the start itself where there is nothing to do."""
         begun = position(start)
         self._post(begun)
-        latest = self._latest()
+        latest = self._latest(begun)
         if self._is_too_little(begun, latest, limit):
             return start
         if isinstance(limit, ReadMaxRows):
@@ -121,9 +121,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __setstate__(self, settings: ReadSettings) -> None:
         StreamReader.__init__(self, settings)
 
-    def _latest(self) -> dict[TopicPartition, int]:
+    def _latest(self, begun: Offsets) -> dict[TopicPartition, int]:
+        """Return where topics end; a leader that is new may tell less than there is (KIP-207)."""
         if self._target is not None:
             return self._target
+        for _ in range(self._settings.lookup_retries):
+            latest = self._look_up_latest()
+            if all(latest[place] >= begun.get(place, 0) for place in latest):
+                return latest
+            time.sleep(self._settings.lookup_pause_ms / 1000)
         return self._look_up_latest()
 
     def _look_up_latest(self) -> dict[TopicPartition, int]:
