@@ -1,4 +1,4 @@
-"""One Spark session and one broker a module, for all tests of the data pipeline."""
+"""One Spark session for all tests, and a broker for each module."""
 
 import os
 import shutil
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator["SparkSession"]:
-    """Return a session on two cores; skip where Spark cannot run."""
-    sql = pytest.importorskip("pyspark.sql", reason="needs pip install 'barnabas[spark]'")
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        pytest.skip("needs Java: apt install openjdk-17-jre-headless")
+    """A session on two cores; skipped where it cannot start."""
+    pytest.importorskip("pyspark", reason="needs PySpark: pip install 'barnabas[spark]'")
+    if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
+        pytest.skip("needs Java 17 or later: apt install openjdk-17-jre-headless")
+    from pyspark.sql import SparkSession
+
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = sql.SparkSession.builder.master("local[2]").appName("barnabas-tests")
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.session.timeZone": "UTC",
-    }
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("barnabas tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .getOrCreate()
+    )
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
@@ -37,6 +37,6 @@ def spark() -> Iterator["SparkSession"]:
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    """Return a broker that lives as long as the module's tests."""
-    with Broker() as running:
-        yield running
+    """A real broker; `bootstrap` is where it listens."""
+    with Broker() as started:
+        yield started
