@@ -11,7 +11,8 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-ARCHIVE = "barnabas.zip"
+ARCHIVE = "barnabas_package.zip"
+"""Unlike the name that users give theirs: Spark takes no two files of one name."""
 SUBMIT = "barnabas_submit.py"
 PACKAGES = ("barnabas", "pyspark_barnabas")
 LEFT_OUT = {"__pycache__"}
@@ -34,6 +35,11 @@ from barnabas.cli.submit import main
 
 main()
 '''
+
+
+def is_packed() -> bool:
+    """Say whether this package runs from a zip, which spark-submit has sent to the workers too."""
+    return not isinstance(files("barnabas"), Path)
 
 
 def write(target: Path) -> int:
