@@ -90,7 +90,10 @@ Conf = Annotated[
     list[str] | None,
     typer.Option(metavar="KEY=VALUE", help="A setting of Spark; may be repeated."),
 ]
-DriverMemory = Annotated[str, typer.Option(metavar="SIZE", help="Memory of the driver's JVM.")]
+DriverMemory = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="Memory of the driver's JVM; 2g on this machine."),
+]
 MessagesABatch = Annotated[
     int, typer.Option(min=1, help="At most so many messages a batch: it bounds memory.")
 ]
@@ -133,7 +136,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     jobs: JobNames = None,
     topic: TopicOption = SAMPLES,
     messages_a_batch: MessagesABatch = 400_000,
-    driver_memory: DriverMemory = "2g",
+    driver_memory: DriverMemory = None,
     conf: Conf = None,
     log: Log = None,
     every: Every = None,

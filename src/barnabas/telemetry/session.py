@@ -35,6 +35,8 @@ GATEWAY = "PYSPARK_GATEWAY_PORT"
 
 JVM_PATIENCE_S = 20.0
 
+LOCAL_MEMORY = "2g"
+
 QUIET = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -65,7 +67,8 @@ class SessionSettings:
 
     master: str | None = "local[*]"
     """None leaves it to spark-submit, or to spark-defaults.conf."""
-    driver_memory: str = "2g"
+    driver_memory: str | None = None
+    """2g on this machine, Spark's own default elsewhere."""
     log: Path | None = None
     """Where Spark's words go; None leaves them on stderr."""
     conf: Mapping[str, str] = field(default_factory=dict)
@@ -85,15 +88,24 @@ def with_attempts(master: str) -> str:
     return master if found is None else f"local[{found[1] or 1},{TASK_ATTEMPTS}]"
 
 
-def configuration(settings: SessionSettings, base: Mapping[str, str], cores: int) -> dict[str, str]:
-    """Return Spark's settings: the jobs', ours, and what the user says."""
-    found = {**QUIET, **base, "spark.driver.memory": settings.driver_memory}
+def configuration(
+    settings: SessionSettings, base: Mapping[str, str], cores: int, folder: str
+) -> dict[str, str]:
+    """Return Spark's settings: the jobs', ours, and what the user says.
+
+    What a cluster has in its spark-defaults.conf is left alone.
+    """
+    found = {**QUIET, **base, "spark.sql.warehouse.dir": f"{folder}/warehouse"}
+    if settings.driver_memory is not None:
+        found["spark.driver.memory"] = settings.driver_memory
     if settings.master is not None:
         found["spark.master"] = settings.master
     if settings.master is not None and is_local(settings.master):
         found |= {
             **LOCAL,
             "spark.master": with_attempts(settings.master),
+            "spark.driver.memory": settings.driver_memory or LOCAL_MEMORY,
+            "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={folder}",
             "spark.sql.shuffle.partitions": str(cores),
         }
     return {**found, **settings.conf}
@@ -109,12 +121,8 @@ def session(settings: SessionSettings, base: Mapping[str, str]) -> "Iterator[Spa
     if is_local(settings.master):
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     with tempfile.TemporaryDirectory(prefix="barnabas-", ignore_cleanup_errors=True) as folder:
-        own = {
-            "spark.sql.warehouse.dir": f"{folder}/warehouse",
-            "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={folder}",
-        }
         builder = SparkSession.builder.appName("barnabas telemetry")
-        for name, value in configuration(settings, {**own, **base}, os.cpu_count() or 1).items():
+        for name, value in configuration(settings, base, os.cpu_count() or 1, folder).items():
             builder = builder.config(name, value)
         spark = _started(builder, settings)
         try:
@@ -172,9 +180,10 @@ def _started(builder: "SparkSession.Builder", settings: SessionSettings) -> "Spa
 
 
 def _send_package(spark: "SparkSession", folder: Path, lake: str | None) -> None:
-    target = folder / packing.ARCHIVE
-    packing.write(target)
-    spark.sparkContext.addPyFile(str(target))
+    if not packing.is_packed():
+        target = folder / packing.ARCHIVE
+        packing.write(target)
+        spark.sparkContext.addPyFile(str(target))
     lacks = workers.lacks(spark, lake)
     if lacks:
         raise SessionError(" ".join(lacks))

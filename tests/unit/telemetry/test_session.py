@@ -13,6 +13,10 @@ from barnabas.telemetry.session import SessionError, SessionSettings, configurat
 from barnabas.telemetry.workers import Answer, sentences
 
 
+def configured(settings: SessionSettings) -> dict[str, str]:
+    return configuration(settings, {"spark.speculation": "false"}, 2, "/tmp/x")
+
+
 @pytest.mark.parametrize(
     ("master", "shown"),
     [
@@ -26,21 +30,23 @@ from barnabas.telemetry.workers import Answer, sentences
     ],
 )
 def test_tasks_of_a_local_master_are_tried_again(master: str, shown: str) -> None:
-    assert configuration(SessionSettings(master=master), {}, 2)["spark.master"] == shown
+    assert configured(SessionSettings(master=master))["spark.master"] == shown
 
 
 def test_what_the_user_says_wins() -> None:
     settings = SessionSettings(conf={"spark.ui.enabled": "true", "spark.driver.memory": "9g"})
 
-    found = configuration(settings, {"spark.speculation": "false"}, 2)
+    found = configured(settings)
 
     assert found["spark.ui.enabled"] == "true"
     assert found["spark.driver.memory"] == "9g"
     assert found["spark.speculation"] == "false"
 
 
-def test_a_submitted_session_keeps_its_master() -> None:
-    assert "spark.master" not in configuration(SessionSettings(master=None), {}, 2)
+def test_a_submitted_session_keeps_what_its_cluster_says() -> None:
+    ours = configured(SessionSettings(master=None))
+
+    assert not {"spark.master", "spark.driver.memory", "spark.driver.extraJavaOptions"} & set(ours)
 
 
 @pytest.mark.parametrize(
