@@ -61,7 +61,10 @@ def test_a_cluster_makes_the_tables_that_one_machine_makes(
     cluster: SparkCluster, filled: Broker, tmp_path: Path
 ) -> None:
     drain(filled.bootstrap, tmp_path / "local", [*LOCAL, "--master", "local[2]"])
+    assert subprocess.run([cluster.python, "-c", "import barnabas"], check=False).returncode == 1
+    before = len(cluster.python_starts())
     drain(filled.bootstrap, tmp_path / "remote", [*LOCAL, *remote(cluster)])
+    assert len(cluster.python_starts()) > before
 
     here, there = tables(tmp_path / "local"), tables(tmp_path / "remote")
 

@@ -33,6 +33,7 @@ TASK_ATTEMPTS = 4
 GATEWAY = "PYSPARK_GATEWAY_PORT"
 """Set by spark-submit, which has a JVM for us already."""
 
+WORKER_PYTHON = "spark.pyspark.python"
 JVM_PATIENCE_S = 20.0
 
 LOCAL_MEMORY = "2g"
@@ -120,6 +121,9 @@ def session(settings: SessionSettings, base: Mapping[str, str]) -> "Iterator[Spa
 
     if is_local(settings.master):
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    elif WORKER_PYTHON in settings.conf:
+        # Only spark-submit reads the setting; a session that Python starts goes by this.
+        os.environ["PYSPARK_PYTHON"] = settings.conf[WORKER_PYTHON]
     with tempfile.TemporaryDirectory(prefix="barnabas-", ignore_cleanup_errors=True) as folder:
         builder = SparkSession.builder.appName("barnabas telemetry")
         for name, value in configuration(settings, base, os.cpu_count() or 1, folder).items():

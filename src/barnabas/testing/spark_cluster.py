@@ -22,9 +22,23 @@ HOST = "127.0.0.1"
 MASTER = "org.apache.spark.deploy.master.Master"
 WORKER = "org.apache.spark.deploy.worker.Worker"
 HIDING = """import sys
-sys.path[:] = [each for each in sys.path if not each.rstrip("/").endswith("{source}")]
-sys.meta_path[:] = [each for each in sys.meta_path if "editable" not in repr(each)]
+from importlib.machinery import PathFinder
+
+
+class OnlyFromZip:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name not in ("barnabas", "pyspark_barnabas"):
+            return None
+        found = PathFinder.find_spec(name, [p for p in sys.path if p.endswith(".zip")])
+        if found is None:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return found
+
+
+sys.meta_path.insert(0, OnlyFromZip)
 """
+"""What site imports when Python starts: the package is found in zip files alone."""
 
 
 def spark_home() -> Path:
@@ -54,6 +68,11 @@ class SparkCluster:
     def python(self) -> Path:
         """A Python for the workers: this one, without this package."""
         return self._folder / "python"
+
+    def python_starts(self) -> list[str]:
+        """Return what that Python was started with so far."""
+        log = self._folder / "started"
+        return log.read_text().splitlines() if log.exists() else []
 
     def __enter__(self) -> "SparkCluster":
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -115,8 +134,8 @@ class SparkCluster:
         return found[1]
 
     def _write_python(self) -> None:
-        source = str(Path(__file__).parents[2])
-        (self._folder / "sitecustomize.py").write_text(HIDING.format(source=source))
-        script = f'#!/bin/sh\nPYTHONPATH="{self._folder}:$PYTHONPATH" exec {sys.executable} "$@"\n'
+        (self._folder / "sitecustomize.py").write_text(HIDING)
+        hidden = f'PYTHONPATH="{self._folder}:$PYTHONPATH" exec {sys.executable} "$@"'
+        script = f'#!/bin/sh\necho "$@" >> {self._folder}/started\n{hidden}\n'
         self.python.write_text(script)
         self.python.chmod(0o755)
