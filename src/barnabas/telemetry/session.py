@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas.telemetry import packing, workers
+from barnabas.telemetry.causes import explain
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -188,7 +189,11 @@ def _send_package(spark: "SparkSession", folder: Path, lake: str | None) -> None
         target = folder / packing.ARCHIVE
         packing.write(target)
         spark.sparkContext.addPyFile(str(target))
-    lacks = workers.lacks(spark, lake)
+    try:
+        lacks = workers.lacks(spark, lake)
+    except Exception as error:
+        cause = explain(str(error)).sentence
+        raise SessionError(f"The workers cannot run Python tasks: {cause}") from error
     if lacks:
         raise SessionError(" ".join(lacks))
 
