@@ -24,6 +24,7 @@ $(VENV)/.run: pyproject.toml
 	@touch $@
 
 $(VENV)/.telemetry: $(VENV)/.run
+	@$(BIN)/python -c 'import sys; from barnabas.telemetry.session import java_problem; sys.exit(java_problem())'
 	@echo "Installing Spark and its company into $(VENV) (once, about 800 MB) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[telemetry]'
 	@touch $@

@@ -220,18 +220,26 @@ def _output_to(log: Path | None) -> Iterator[None]:
 
 
 def check_java() -> None:
-    """Raise unless a Java that Spark takes is there; the text is the line to type."""
+    """Raise unless a Java that Spark takes is there."""
+    problem = java_problem()
+    if problem is not None:
+        raise SessionError(problem)
+
+
+def java_problem() -> str | None:
+    """Return what is wrong with Java here, with the line to type; None where nothing is."""
     program = java_program(os.environ)
     if program is None:
-        raise SessionError(f"Spark needs Java, which is not here; type: {java_remedy()}")
+        return f"Spark needs Java, which is not here; type: {java_remedy()}"
     # The program is the user's own Java.
     said = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)  # noqa: S603
     version = java_version(said.stderr + said.stdout)
-    if version is not None and version < JAVA_OLDEST:
-        raise SessionError(
-            f"Spark needs Java {JAVA_OLDEST} or later and {program} is Java {version}; "
-            f"type: {java_remedy()}"
-        )
+    if version is None or version >= JAVA_OLDEST:
+        return None
+    return (
+        f"Spark needs Java {JAVA_OLDEST} or later and {program} is Java {version}; "
+        f"type: {java_remedy()}"
+    )
 
 
 def java_program(environment: Mapping[str, str]) -> str | None:
