@@ -29,8 +29,12 @@ SESSION = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
     "spark.sql.streaming.numRecentProgressUpdates": "20",
     "spark.speculation": "false",
+    "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
 }
-"""Settings of a session that runs the jobs; speculation would have two tasks write one file."""
+"""Settings of a session that runs the jobs; speculation would have two tasks write one file.
+
+A kill within the first batch leaves a draft in the checkpoint, which Spark would not start from
+again; that a checkpoint belongs to its table is looked at here (see `batches`)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,9 +37,10 @@ main()
 '''
 
 
-def is_packed() -> bool:
-    """Say whether this package runs from a zip, which spark-submit has sent to the workers too."""
-    return not isinstance(files("barnabas"), Path)
+def own_archive() -> Path | None:
+    """Return the zip that this package runs from, which spark-submit has sent to the workers too."""
+    found = files("barnabas")
+    return None if isinstance(found, Path) else Path(str(found)).parent
 
 
 def write(target: Path) -> int:

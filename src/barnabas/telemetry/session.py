@@ -185,10 +185,15 @@ def _started(builder: "SparkSession.Builder", settings: SessionSettings) -> "Spa
 
 
 def _send_package(spark: "SparkSession", folder: Path, lake: str | None) -> None:
-    if not packing.is_packed():
-        target = folder / packing.ARCHIVE
-        packing.write(target)
-        spark.sparkContext.addPyFile(str(target))
+    archive = packing.own_archive()
+    if archive is None:
+        archive = folder / packing.ARCHIVE
+        packing.write(archive)
+        spark.sparkContext.addPyFile(str(archive))
+    # Spark plans streams in Python processes beside the driver, which do not get the added files.
+    environment = spark.sparkContext.environment
+    known = environment.get("PYTHONPATH")
+    environment["PYTHONPATH"] = os.pathsep.join([str(archive), *([known] if known else [])])
     try:
         lacks = workers.lacks(spark, lake)
     except Exception as error:
