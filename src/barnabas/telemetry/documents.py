@@ -270,7 +270,7 @@ def _fill(
     known = np.flatnonzero(shape.columns >= 0)
     block, columns = block[:, known], shape.columns[known]
     _take_out_implausible(block, columns, indexes, rows, reading)
-    values[np.ix_(indexes, columns)] = block
+    values[np.ix_(np.array(indexes), columns)] = block
 
 
 _shapes: dict[tuple[str, ...], Shape] = {}

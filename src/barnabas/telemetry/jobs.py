@@ -4,8 +4,8 @@
     topic gpu-telemetry -> silver -> gold_10s, gold_1m
 
 `start` runs them side by side until they are stopped; `drain` runs them one stage after the other
-until everything that is there is in the tables. A job may be killed at any point: its next start goes
-on from its checkpoint, and the lake has every batch once (see `lake`).
+until everything that is there is in the tables. A job may be killed at any point: its next start
+goes on from its checkpoint, and the lake has every batch once (see `lake`).
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +19,8 @@ from barnabas.telemetry.thresholds import Thresholds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 SESSION = {
     "spark.sql.session.timeZone": "UTC",
@@ -43,7 +44,7 @@ class JobSettings:
     """How often a job looks for more; a micro-batch costs a third of a second however small."""
     messages_a_batch: int = 400_000
     """At most; it bounds the memory of a task when a job has to catch up."""
-    notes_a_batch: int = 8
+    batches_at_once: int = 8
     """How many batches of silver a batch of gold takes at most."""
     connector: str = "barnabas"
     """The format of source and sink; `kafka` is Spark's own, whose writes are at least once."""
@@ -82,8 +83,9 @@ def _silver(spark: "SparkSession", lake_: Lake, settings: JobSettings) -> "DataS
 
 def _gold(table: str) -> Callable[["SparkSession", Lake, JobSettings], "DataStreamWriter"]:
     def writer(spark: "SparkSession", lake_: Lake, settings: JobSettings) -> "DataStreamWriter":
-        notes = gold.notes_stream(spark, lake_, settings.notes_a_batch)
-        return notes.writeStream.foreachBatch(gold.write_batch(lake_, table, settings.thresholds))
+        rows = gold.samples(spark, lake_, settings.batches_at_once)
+        windows = gold.windows(rows, gold.WIDTHS_S[table], settings.thresholds)
+        return windows.writeStream.foreachBatch(gold.write_batch(lake_, table))
 
     return writer
 

@@ -159,7 +159,8 @@ def _ticks_in_time(found: Readings, broker_us: np.ndarray, rules: Rules) -> np.n
     faults = _ahead_faults(found.ticks_us, arrived_us, ahead)
     for message, fault in zip(found.tick_messages[ahead].tolist(), faults, strict=True):
         found.faults[message] = [fault]
-    return found.ticks_us[~ahead]
+    kept: np.ndarray = found.ticks_us[~ahead]
+    return kept
 
 
 def _event_time(found: Readings, broker_us: np.ndarray, ticks_us: np.ndarray) -> int | None:

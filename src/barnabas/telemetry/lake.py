@@ -6,10 +6,10 @@
     LAKE/_work/...                                    what only the jobs read
     LAKE/_checkpoints/...                             Spark's
 
-A file is written under a hidden name and renamed, so that readers meet whole files only. A batch is
-complete once its note in `_batches` is there, which is written last: a batch that runs again after a
-crash finds its note and does nothing, or replaces its own files and nothing else. That makes
-foreachBatch, which may run a batch again, exactly once.
+A file is written under a hidden name and renamed, so that readers meet whole files only. A batch
+is complete once its note in `_batches` is there, which is written last: a batch that runs again
+after a crash finds its note and does nothing, or replaces its own files and nothing else. That
+makes foreachBatch, which may run a batch again, exactly once.
 
 Workers and driver see the same folder: on a cluster it is a shared mount, or anything else that
 `pyarrow.fs` reaches by a URI.
@@ -86,7 +86,7 @@ class Lake:
         return PartWriter(self, folder, f"{name}.parquet", schema)
 
     def read_table(
-        self, folder: str, names: Iterable[str], columns: Sequence[str], where: Any = None
+        self, folder: str, names: Iterable[str], columns: Sequence[str], where: object = None
     ) -> pa.Table:
         """Read columns of some files of a folder."""
         found = [
@@ -99,6 +99,11 @@ class Lake:
         """Return what a complete batch of a table holds; None before the first, or if not there."""
         text = self._text(f"{NOTES}/{table}/{batch_name(batch_id)}.json") if batch_id >= 0 else None
         return None if text is None else json.loads(text)
+
+    def last_batch(self, table: str) -> int:
+        """Return the number of the newest complete batch of a table; -1 if there is none."""
+        names = self.names(f"{NOTES}/{table}")
+        return int(names[-1].removeprefix("batch-").removesuffix(".json")) if names else -1
 
     def complete(self, table: str, note: Note, files: Sequence[str]) -> None:
         """Say that a batch is complete; the note names its query and batch."""

@@ -11,9 +11,9 @@ The watermark of a batch is the newest event time of the batches before it less 
 is kept here, and not with Spark's operator, because a sample must not move it beyond the broker's
 clock, or one fast clock would make a fleet late.
 
-gpu-latest: each batch sends the newest row it has of each GPU. The log keeps the order of batches, so
-that the last one wins; a sample that came late, in a later batch than a newer one, shows until the
-next sample.
+gpu-latest: each batch sends the newest row it has of each GPU. The log keeps the order of batches,
+so that the last one wins; a sample that came late, in a later batch than a newer one, shows until
+the next sample.
 """
 
 import time
@@ -32,6 +32,7 @@ from barnabas.telemetry.batches import Report
 from barnabas.telemetry.duplicates import Numbers, Seen
 from barnabas.telemetry.judging import Judged, Rules, Verdicts, judge
 from barnabas.telemetry.lake import WORK, Lake, Note, arrow_schema, batch_name
+from barnabas.telemetry.metrics import COLUMNS
 from barnabas.telemetry.refusals import Coordinates, Reason, dead_letter_headers
 from barnabas.telemetry.thresholds import Thresholds
 
@@ -234,9 +235,9 @@ class _PartWriting:
         gpus = np.concatenate([each.gpus for each in verdicts.parts])
         numbers = np.concatenate([each.numbers for each in verdicts.parts])
         time_us = rows["timestamp"].cast(pa.int64()).to_numpy()
-        entries = {"low_us": int(time_us.min()), "high_us": int(time_us.max())}
         table = pa.table({"number": np.sort(numbers)})
-        entries["file"] = self._lake.write_table(NUMBERS, self._name, table)
+        file = self._lake.write_table(NUMBERS, self._name, table)
+        entries = {"file": file, "low_us": int(time_us.min()), "high_us": int(time_us.max())}
         samples = rows.num_rows * len(_metrics(rows)) - sum(c.null_count for c in _metrics(rows))
         whole, firsts = instants.joined(rows, gpus, time_us)
         self._newest = _newest(gpus[firsts], time_us[firsts])
@@ -260,7 +261,7 @@ class _PartWriting:
 
 
 def _metrics(rows: pa.Table) -> list[pa.ChunkedArray]:
-    return [rows.column(name) for name in tables.COLUMNS]
+    return [rows.column(name) for name in COLUMNS]
 
 
 def _newest(gpus: np.ndarray, time_us: np.ndarray) -> np.ndarray:

@@ -37,7 +37,8 @@ def summary(values: np.ndarray, groups: np.ndarray, count: int) -> Summary:
 
 def divided(sums: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Return quotients, NaN where there is nothing to divide by."""
-    return np.divide(sums, sizes, out=np.full(len(sums), np.nan), where=sizes > 0)
+    quotients: np.ndarray = np.divide(sums, sizes, out=np.full(len(sums), np.nan), where=sizes > 0)
+    return quotients
 
 
 def share(holds: np.ndarray, counts: np.ndarray, groups: np.ndarray, count: int) -> np.ndarray:

@@ -1,9 +1,11 @@
 """What the tables of the lake hold, as plain data that Spark, Arrow and readers build on.
 
-A table is a folder of Parquet files, one for each micro-batch, named after the batch: a batch that
-runs again after a crash replaces its own file and nothing else.
+A table is a folder of Parquet files named after their micro-batch: one for each batch, or one for
+each task where tasks write. A batch that runs again after a crash replaces its own files and
+nothing else (see `lake`).
 
     LAKE/<table>/batch-0000000042.parquet
+    LAKE/<table>/batch-0000000042-part-0001.parquet
 """
 
 from dataclasses import dataclass
