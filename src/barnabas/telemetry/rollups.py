@@ -135,8 +135,8 @@ def _sums(values: np.ndarray, group: np.ndarray, count: int) -> np.ndarray:
     """Return the sum of each group, NaN where nothing is known."""
     known = ~np.isnan(values)
     sums = np.bincount(group[known], weights=values[known], minlength=count)
-    sums[np.bincount(group[known], minlength=count) == 0] = np.nan
-    return sums
+    totals: np.ndarray = np.where(np.bincount(group[known], minlength=count) > 0, sums, np.nan)
+    return totals
 
 
 def _frame(rows: pa.Table, width_s: int) -> _Frame:
