@@ -4,8 +4,9 @@
 
 For each size of fleet a topic is filled with snapshots of 25 metrics at 1 Hz, then each job runs
 alone until it has drained its input. Wall time is given, and CPU time of Spark (JVM and Python
-workers) and of the broker, which says more on a machine that others use. A last run has all jobs
-side by side. Sessions are warmed on a small topic first: a pipeline runs for months.
+workers) and of the broker, which says more on a machine that others use. A last run, "all", has
+bronze and silver side by side and then both golds, on an empty lake. Sessions are warmed on a small
+topic first: a pipeline runs for months.
 """
 
 import argparse
@@ -179,7 +180,7 @@ def _processes() -> Iterator[tuple[int, tuple[int, float]]]:
 def run_jobs(
     spark: "SparkSession", broker: BrokerSubprocess, folder: Path, gpus: int, count: int
 ) -> Iterator[Timing]:
-    """Run each job alone, then all of them side by side on an empty lake."""
+    """Run each job alone, then all of them, stage by stage, on an empty lake."""
     settings = jobs.JobSettings(bootstrap=broker.bootstrap, lake=str(folder / "lake"))
     together = jobs.JobSettings(bootstrap=broker.bootstrap, lake=str(folder / "lake-all"))
     runs = [(job.name, settings, (job,)) for job in jobs.JOBS] + [("all", together, jobs.JOBS)]

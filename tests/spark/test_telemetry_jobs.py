@@ -286,6 +286,21 @@ def test_a_batch_that_runs_again_changes_nothing(
         assert [(reason, m.value()) for reason, _, m in letters(broker, topic)] == told
 
 
+def test_jobs_run_until_they_are_stopped(
+    broker: Broker, spark: "SparkSession", tmp_path: Path
+) -> None:
+    topic = new_topic(broker, "running")
+    running = jobs.start(spark, settings(broker, tmp_path, topic, trigger_s=0.2), jobs.JOBS[:2])
+    for second in (0, 10):
+        send(broker, topic, [snapshot(1, second)])
+        for query in running.values():
+            query.processAllAvailable()
+    for query in running.values():
+        query.stop()
+    assert list(running) == ["bronze", "silver"]
+    assert table(tmp_path, "bronze").num_rows == table(tmp_path, "silver").num_rows == 2
+
+
 def test_a_lake_of_another_checkpoint_is_refused(
     broker: Broker, spark: "SparkSession", tmp_path: Path
 ) -> None:

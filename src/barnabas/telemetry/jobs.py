@@ -103,7 +103,7 @@ def start(
 ) -> "dict[str, StreamingQuery]":
     """Start jobs and return the running queries by name."""
     place = prepare(spark, settings)
-    trigger = {"processingTime": f"{settings.trigger_s} seconds"}
+    trigger = {"processingTime": f"{round(settings.trigger_s * 1000)} milliseconds"}
     return {job.name: _started(spark, place, settings, job, trigger) for job in jobs}
 
 
@@ -113,9 +113,17 @@ def drain(spark: "SparkSession", settings: JobSettings, jobs: tuple[Job, ...] = 
     for stage in sorted({job.stage for job in jobs}):
         chosen = [job for job in jobs if job.stage == stage]
         trigger = {"availableNow": True}
-        queries = [_started(spark, place, settings, job, trigger) for job in chosen]
+        _await_all([_started(spark, place, settings, job, trigger) for job in chosen])
+
+
+def _await_all(queries: "list[StreamingQuery]") -> None:
+    """Wait for all; where one fails the others must not go on unseen."""
+    try:
         for query in queries:
             query.awaitTermination()
+    finally:
+        for query in queries:
+            query.stop()
 
 
 def prepare(spark: "SparkSession", settings: JobSettings) -> Lake:

@@ -31,6 +31,8 @@ NOTES = "_batches"
 WORK = "_work"
 CHECKPOINTS = "_checkpoints"
 FORMATS = ("parquet", "delta")
+ROW_GROUP_ROWS = 65_536
+"""Rows come nearly in order of time, so that a reader of one window skips most groups."""
 
 _TYPES = {
     "string": pa.string(),
@@ -183,7 +185,7 @@ class PartWriter:
 
     def write(self, rows: pa.Table | pa.RecordBatch) -> None:
         """Add rows."""
-        self._writer.write(rows.cast(self._schema))
+        self._writer.write(rows.cast(self._schema), row_group_size=ROW_GROUP_ROWS)
 
     def __enter__(self) -> "PartWriter":
         return self

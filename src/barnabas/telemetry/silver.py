@@ -33,7 +33,7 @@ from barnabas.telemetry.duplicates import Numbers, Seen
 from barnabas.telemetry.judging import Judged, Rules, Verdicts, judge
 from barnabas.telemetry.lake import WORK, Lake, Note, arrow_schema, batch_name
 from barnabas.telemetry.metrics import COLUMNS
-from barnabas.telemetry.refusals import Coordinates, Reason, dead_letter_headers
+from barnabas.telemetry.refusals import Coordinates, dead_letter_headers
 from barnabas.telemetry.thresholds import Thresholds
 
 if TYPE_CHECKING:
@@ -79,10 +79,10 @@ def write_batch(
         query_id = lake.query_id(TABLE)
         if batches.done_before(lake, TABLE, batch_id, query_id):
             return
-        if not clean:
-            _remove_leftovers(lake, batch_id)
-            clean = True
         before = batches.note_before(lake, TABLE, batch_id)
+        if not clean:
+            _remove_leftovers(lake, batch_id, before)
+            clean = True
         parts = _judged_parts(lake, messages.select(*INPUT), batch_id, settings, before)
         outbox = [lake.path(OUTBOX, part["outbox"]) for part in parts if part["outbox"]]
         if outbox:
@@ -96,9 +96,12 @@ def write_batch(
     return write
 
 
-def _remove_leftovers(lake: Lake, batch_id: int) -> None:
-    for folder in (TABLE, NUMBERS, OUTBOX):
-        lake.remove_batch(folder, batch_id)
+def _remove_leftovers(lake: Lake, batch_id: int, before: Note) -> None:
+    """Remove what a run that was killed may have left, of this batch or of the one before."""
+    known = {entry["file"] for entry in before.get("numbers", [])}
+    lake.remove_batch(TABLE, batch_id)
+    lake.remove(OUTBOX, lake.names(OUTBOX))
+    lake.remove(NUMBERS, set(lake.names(NUMBERS)) - known)
 
 
 def _judged_parts(
@@ -115,7 +118,7 @@ def _judged_parts(
     for each in _numbers(lake, (part["numbers"] for part in parts if part["numbers"])):
         times = np.array([each.low_us, each.high_us])
         if seen.add(times, each.sorted).any():
-            _remove_leftovers(lake, batch_id)
+            _remove_leftovers(lake, batch_id, before)
             return batches.reports(messages.coalesce(1), task)
     return parts
 
@@ -289,8 +292,3 @@ def _latest_json(row: dict[str, Any], moment: datetime) -> bytes:
 
 def _iso(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def late_count(note: Note) -> int:
-    """Return how many messages of a batch were late."""
-    return int(note["refused"].get(Reason.LATE.value, 0))
