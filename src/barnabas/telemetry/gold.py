@@ -1,12 +1,12 @@
 """Gold: windows of event time over silver, by Spark's own window, watermark and state.
 
-    silver -> watermark -> window x bucket of GPUs -> all samples of each -> statistics -> gold
+    silver -> packets -> watermark -> window and bucket of GPUs -> statistics -> gold
 
 A window closes when the watermark passes its end, for all GPUs in the same micro-batch (append
-mode). What is aggregated are the rows themselves: a window holds few samples of a GPU, and exact
-percentiles, falls of utilisation and changes of an XID all need them in their order. So Spark
-groups, keeps and closes; `rollups` computes, whole columns at a time, once for each window. Hosts
-and models follow on the driver, where a window is whole.
+mode). What is aggregated are the rows themselves, in packets (see `lake_source`): a window holds
+few samples of a GPU, and exact percentiles, falls of utilisation and changes of an XID all need
+them in their order. So Spark groups, keeps and closes; `rollups` computes, whole columns at a time,
+once for each window. Hosts and models follow on the driver, where a window is whole.
 
 Silver has refused what is late, by its own watermark, which follows the broker's clock. Spark's
 follows the samples, of which some may be ahead of that clock by `ahead_s`: it waits that much
@@ -28,9 +28,8 @@ from barnabas.telemetry.thresholds import Thresholds
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SOURCE = "silver"
 WIDTHS_S = {"gold_10s": 10, "gold_1m": 60}
-BUCKETS = 32
+BUCKETS = 16
 """How many groups of GPUs share a window: as many pieces of state, and tasks at most."""
 SCHEMA = ", ".join(
     [f"{column.name} {column.type}" for column in GOLD]
@@ -38,37 +37,32 @@ SCHEMA = ", ".join(
 )
 
 
-def samples(spark: "SparkSession", lake: Lake, batches_at_once: int) -> "DataFrame":
-    """Return silver as a stream."""
+def samples(spark: "SparkSession", lake: Lake, width_s: int, batches_at_once: int) -> "DataFrame":
+    """Return silver as a stream of packets for windows of a width."""
     from barnabas.telemetry.lake_source import LakeSource
 
     spark.dataSource.register(LakeSource)
     options = {
         "lake": lake.root,
-        "table": SOURCE,
         "columns": ",".join(NEEDED),
+        "widthSeconds": str(width_s),
+        "buckets": str(BUCKETS),
         "batchesPerTrigger": str(batches_at_once),
         "tasks": str(spark.sparkContext.defaultParallelism),
     }
     return spark.readStream.format(LakeSource.name()).options(**options).load()
 
 
-def windows(rows: "DataFrame", width_s: int, thresholds: Thresholds) -> "DataFrame":
-    """Return windows of GPUs from rows of silver.
-
-    Rows without a GPU only tell the time. They are not filtered out here, since Spark would move
-    the filter before the watermark, which would not see them.
-    """
+def windows(packets: "DataFrame", width_s: int, thresholds: Thresholds) -> "DataFrame":
+    """Return windows of GPUs."""
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
     patience_s = thresholds.late_after_s + thresholds.ahead_s
-    moment = F.window("timestamp", f"{width_s} seconds")
-    bucket = F.pmod(F.hash("gpu_id"), F.lit(BUCKETS))
     return (
-        rows.withWatermark("timestamp", f"{patience_s} seconds")
-        .groupBy(moment, bucket)
-        .agg(F.collect_list(F.struct(*NEEDED)).alias("rows"))
-        .select("rows")
+        packets.withWatermark("timestamp", f"{patience_s} seconds")
+        .groupBy(F.window("timestamp", f"{width_s} seconds"), "bucket")
+        .agg(F.collect_list("packet").alias("packets"))
+        .select("packets")
         .mapInArrow(_rolled(width_s, thresholds), SCHEMA)
     )
 
@@ -77,11 +71,13 @@ def _rolled(
     width_s: int, thresholds: Thresholds
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def rolled(groups: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from barnabas.telemetry.lake_source import unpacked
+
         for group in groups:
-            rows = pa.RecordBatch.from_struct_array(group.column(0).flatten())
-            samples_only = rows.filter(rows.column("gpu_id").is_valid())
-            found = by_gpu(pa.Table.from_batches([samples_only]), width_s, thresholds)
-            yield from found.cast(WITH_VALUES).to_batches()
+            contents = group.column(0).flatten().to_pylist()
+            if contents:  # a packet that only tells the time has none
+                found = by_gpu(unpacked(contents), width_s, thresholds)
+                yield from found.cast(WITH_VALUES).to_batches()
 
     return rolled
 

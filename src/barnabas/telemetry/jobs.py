@@ -83,8 +83,9 @@ def _silver(spark: "SparkSession", lake_: Lake, settings: JobSettings) -> "DataS
 
 def _gold(table: str) -> Callable[["SparkSession", Lake, JobSettings], "DataStreamWriter"]:
     def writer(spark: "SparkSession", lake_: Lake, settings: JobSettings) -> "DataStreamWriter":
-        rows = gold.samples(spark, lake_, settings.batches_at_once)
-        windows = gold.windows(rows, gold.WIDTHS_S[table], settings.thresholds)
+        width_s = gold.WIDTHS_S[table]
+        packets = gold.samples(spark, lake_, width_s, settings.batches_at_once)
+        windows = gold.windows(packets, width_s, settings.thresholds)
         return windows.writeStream.foreachBatch(gold.write_batch(lake_, table))
 
     return writer
