@@ -6,6 +6,7 @@ another left.
 
 import time
 from dataclasses import dataclass, field
+from statistics import median
 
 from bench.loads import TIMEOUT_S, Figures, Target, answer, bulk, fill, load
 from bench.places import GROUP, TRANSFORM, WIRE
@@ -23,20 +24,28 @@ def new_name() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Rebalance:
-    """Consumers of librdkafka join one by one, then others all at once, of which half leave."""
+    """Consumers of librdkafka join one by one, then others all at once, of which half leave.
+
+    Those that stay hear of it from their next heartbeat, which is when librdkafka's main loop wakes
+    up: up to half a second later by chance. So that is done several times.
+    """
 
     members: int = 20
     leavers: int = 10
+    partings: int = 5
     properties: dict[str, str] = field(default_factory=dict)
 
     def run(self, target: Target) -> Figures:
         """Form a group twice; half of the second leaves."""
         in_turn = self._form(target, "--apart-ms", str(APART_MS))
-        at_once = self._form(target, "--leavers", str(self.leavers))
+        formed = [
+            self._form(target, "--leavers", str(self.leavers), "--calm-ms", str(2000 + 137 * turn))
+            for turn in range(self.partings)
+        ]
         return {
             "in_turn_ms": in_turn["join_ms"],
-            "at_once_ms": at_once["join_ms"],
-            "leave_ms": at_once["leave_ms"],
+            "at_once_ms": median(each["join_ms"] for each in formed),
+            "leave_ms": median(each["leave_ms"] for each in formed),
         }
 
     def _form(self, target: Target, *options: str) -> Figures:

@@ -1,12 +1,13 @@
 /* How long a group takes until it is stable: many consumers in one process, on a topic without
  * messages. Stable is when every member that is there holds its equal share of the partitions, as
- * told by its rebalance callback. Then some leave at once, and the rest becomes stable again.
+ * told by its rebalance callback. A while later some leave at once, and the rest becomes stable again.
  *
  *   group --bootstrap HOST:PORT --topic T --group G --partitions P --members N [--leavers L]
- *         [--apart-ms MS] [--property name=value]...
+ *         [--apart-ms MS] [--calm-ms MS] [--property name=value]...
  *
  * Clients are made before the clock starts, which it does with the first subscription; MS apart
- * from it come the others, or all at once with 0.
+ * from it come the others, or all at once with 0. librdkafka joins at most once a second, for which
+ * a group that was quick to form would have to wait: nobody leaves until it was calm for a while.
  */
 #include <getopt.h>
 #include <pthread.h>
@@ -20,8 +21,8 @@
 static struct {
     const char *bootstrap, *topic, *group;
     const char *properties[PROPERTIES_MAX];
-    int property_count, partitions, members, leavers, apart_ms;
-} options = {.partitions = 100, .members = 20};
+    int property_count, partitions, members, leavers, apart_ms, calm_ms;
+} options = {.partitions = 100, .members = 20, .calm_ms = 2000};
 
 struct member {
     rd_kafka_t *client;
@@ -135,6 +136,7 @@ static void read_options(int count, char **words) {
     static const struct option known[] = {
         {"bootstrap", 1, 0, 'b'}, {"topic", 1, 0, 't'},   {"group", 1, 0, 'g'},    {"partitions", 1, 0, 'p'},
         {"members", 1, 0, 'm'},   {"leavers", 1, 0, 'l'}, {"apart-ms", 1, 0, 'a'}, {"property", 1, 0, 'c'},
+        {"calm-ms", 1, 0, 'q'},
         {0, 0, 0, 0},
     };
     for (int flag; (flag = getopt_long(count, words, "", known, NULL)) != -1;) switch (flag) {
@@ -145,6 +147,7 @@ static void read_options(int count, char **words) {
         case 'm': options.members = atoi(optarg); break;
         case 'l': options.leavers = atoi(optarg); break;
         case 'a': options.apart_ms = atoi(optarg); break;
+        case 'q': options.calm_ms = atoi(optarg); break;
         case 'c':
             if (options.property_count == PROPERTIES_MAX) fail("too many --property");
             options.properties[options.property_count++] = optarg;
@@ -171,6 +174,7 @@ int main(int count, char **words) {
     }
     printf("{\"join_ms\": %.3f", stable_after_ms(start));
     if (options.leavers) {
+        sleep_until_ns(now_ns() + options.calm_ms * 1000000LL);
         start = now_ns();
         leave(0, options.leavers);
         printf(", \"leave_ms\": %.3f", stable_after_ms(start));

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas import config
-from barnabas.handlers.produce_again import Shapes
 from barnabas.handlers.registry import dispatch
+from barnabas.handlers.shapes import Shapes
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
 from barnabas.node.effects import Flush

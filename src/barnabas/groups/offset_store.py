@@ -79,14 +79,17 @@ class OffsetStore:
 
     def put(self, group: str, topic: str, partition: int, committed: Committed) -> None:
         """Take in a commit."""
+        self.partitions(group, topic)[partition] = committed
+
+    def partitions(self, group: str, topic: str) -> dict[int, Committed]:
+        """Return where the commits of a group to a topic are kept, for replay to put more in."""
         topics = self._by_group.get(group)
         if topics is None:
             topics = self._by_group[group] = {}
         partitions = topics.get(topic)
         if partitions is None:
-            topics[topic] = {partition: committed}
-        else:
-            partitions[partition] = committed
+            partitions = topics[topic] = {}
+        return partitions
 
     def wait(self, producer_id: int, place: Place, committed: Committed) -> None:
         """Keep a commit until its transaction ends."""

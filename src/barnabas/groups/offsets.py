@@ -51,6 +51,8 @@ TOPIC_IDS_FROM = 10
 INT64_MAX = (1 << 63) - 1
 NONE = ErrorCode.NONE
 
+_new = tuple.__new__
+
 
 class AskedPartition(Protocol):
     """A partition in a request, of either kind."""
@@ -98,17 +100,15 @@ class Offsets:
             caller.now_ms,
             _expire_ms(request.retention_time_ms, caller.now_ms),
         )
-        image = self._image()
-        by_id = caller.version >= TOPIC_IDS_FROM
+        absent = (
+            ErrorCode.UNKNOWN_TOPIC_ID
+            if caller.version >= TOPIC_IDS_FROM
+            else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        )
         records: list[CoordinatorRecord] = []
         answers = []
-        for topic in request.topics:
-            if by_id:
-                found = image.topic_by_id(topic.topic_id)
-                absent = ErrorCode.UNKNOWN_TOPIC_ID
-            else:
-                found = image.topics.get(topic.name)
-                absent = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        found_topics = self.topics_of(request, caller.version)
+        for topic, found in zip(request.topics, found_topics, strict=True):
             if found is None:
                 codes = [absent] * len(topic.partitions)
             else:
@@ -127,6 +127,32 @@ class Offsets:
         if records and request.member_id:
             self._touch(request.group_id, request.member_id)
         return Outcome(offset_commit.OffsetCommitResponse(topics=answers), records)
+
+    def topics_of(
+        self, request: offset_commit.OffsetCommitRequest, version: int
+    ) -> list[TopicImage | None]:
+        """Return the topics that a commit is about, None for those that are not there."""
+        image = self._image()
+        if version >= TOPIC_IDS_FROM:
+            return [image.topic_by_id(topic.topic_id) for topic in request.topics]
+        return [image.topics.get(topic.name) for topic in request.topics]
+
+    def takes(
+        self,
+        request: offset_commit.OffsetCommitRequest,
+        version: int,
+        topics: Sequence[TopicImage],
+    ) -> bool:
+        """Tell whether a commit that was taken would be taken again; if so, it is heard."""
+        known = self._image().topics
+        for topic in topics:
+            if known.get(topic.name) is not topic:
+                return False
+        if self._refusal(request, version) is not NONE:
+            return False
+        if request.member_id:
+            self._touch(request.group_id, request.member_id)
+        return True
 
     def commit_in_transaction(
         self, request: txn_offset_commit.TxnOffsetCommitRequest, caller: Caller
@@ -225,6 +251,24 @@ class Offsets:
     def replay_written(self, record: OffsetRecord, producer: ProducerIdAndEpoch | None) -> None:
         """Take in a commit that was made just now."""
         self._replay(record.group, record.topic, record.partition, record.committed, producer)
+
+    def replay_again(
+        self, rows: Sequence[OffsetRecord], offsets: Sequence[int], now_ms: int
+    ) -> None:
+        """Take in commits of one group that are like earlier ones but for offset and time."""
+        group = rows[0].group
+        if group not in self._groups:
+            self._groups[group] = SimpleGroup(group)
+        order = self._store.next_order()
+        topic, partitions = "", {}
+        for row, offset in zip(rows, offsets, strict=True):
+            if row.topic != topic:
+                topic = row.topic
+                partitions = self._store.partitions(group, topic)
+            _, epoch, note, _, expire_ms, topic_id, _ = row.committed
+            partitions[row.partition] = _new(
+                Committed, (offset, epoch, note, now_ms, expire_ms, topic_id, order)
+            )
 
     def replay(self, stored: Stored, producer: ProducerIdAndEpoch | None) -> None:
         """Take in a committed offset, or one that waits for its transaction."""

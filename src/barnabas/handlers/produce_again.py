@@ -1,10 +1,7 @@
 """Produce, once more: the short way for a producer that asks as it asked before.
 
-A producer sends the same request again and again; only correlation id and records differ. What lies
-before the records is remembered as a shape, and a request that begins with a known shape goes
-straight to its partition: nothing is parsed and no answer is built field by field. Whatever does
-not fit is left to `handlers/produce.py`, and so is every refusal. The two must always agree; a
-test sends everything both ways.
+Only correlation id and records differ; see `shapes.py`. A request with a known shape goes straight
+to its partition.
 
 Only requests with one partition, acks=1 or acks=all, from version 7 on, have a shape.
 """
@@ -23,6 +20,7 @@ from barnabas.handlers.produce import (
 from barnabas.model.errors import ApiError
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
+from barnabas.model.timers import Timers
 from barnabas.node.node import Node
 from barnabas.node.partition import Appended, Partition
 from barnabas.protocol.headers import RequestHeader, response_header
@@ -31,15 +29,10 @@ from barnabas.protocol.produce import FLEXIBLE_FROM, PartitionResult, ProduceReq
 from barnabas.protocol.records import TRANSACTIONAL
 
 PRODUCE = 0
-SHAPES_MAX = 10_000
 LOWEST_VERSION = 7
 """Before it, zstd would have to be refused."""
 RECORD_ERRORS_FROM = 8
-CLIENT_ID_AT = 8
 TRAILING_TAGS = b"\0\0\0"
-
-_VERSION_AND_CORRELATION = Struct(">ii")
-"""The API key is 0, so key and version together, as one number, are the version."""
 
 _LENGTH = Struct(">i")
 _SHORT = Struct(">h")
@@ -52,7 +45,7 @@ class Framing(NamedTuple):
     tail: bytes
 
 
-class Shape:
+class ProduceShape:
     """Everything about a request but its records, and about its answer but the offsets."""
 
     __slots__ = (
@@ -63,10 +56,16 @@ class Shape:
         "key",
         "partition",
         "timeout_ms",
+        "timers",
         "transactional",
+        "version",
     )
 
-    def __init__(self, version: int, request: ProduceRequest, partition: Partition) -> None:
+    def __init__(
+        self, version: int, request: ProduceRequest, partition: Partition, timers: Timers
+    ) -> None:
+        self.version = version
+        self.timers = timers
         ((self.key, ((self.index, _),)),) = request.topics
         self.partition = partition
         self.acks = request.acks
@@ -75,6 +74,31 @@ class Shape:
         self._framing = _framing(version, self.key)
         head, tail = self._framing
         self._answer = Struct(f">ii{len(head)}sihqqq{len(tail)}s")
+
+    def answer(
+        self, frame: memoryview, prefix_bytes: int, correlation_id: int, now_ms: int
+    ) -> bytes | Pending[list[Chunk]] | None:
+        """Append the records of one more request."""
+        partition = self.partition
+        if partition.retired:
+            return None
+        records = _records(frame, prefix_bytes, self.version)
+        if records is None:
+            return None
+        if (
+            len(records) > ATTRIBUTES_AT
+            and records[ATTRIBUTES_AT] & TRANSACTIONAL
+            and not _may_enter(self, records)
+        ):
+            return None
+        try:
+            appended = partition.append(records, now_ms)
+        except ApiError:
+            return None  # refused without a trace: the long way says why
+        if self.acks == ACKS_ALL and partition.high_watermark < appended.required_offset:
+            context = RequestContext(self.version, None, "", now_ms)
+            return self._wait(context, correlation_id, appended)
+        return self.encode(correlation_id, appended)
 
     def encode(self, correlation_id: int, appended: Appended) -> bytes:
         """Write the whole answer, its length included."""
@@ -90,82 +114,41 @@ class Shape:
             self._framing.tail,
         )
 
-
-class Shapes:
-    """The shapes that were seen, by version and the bytes that they begin with."""
-
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        self._known: dict[tuple[int, bytes], Shape] = {}
-
-    def answer(
-        self, frame: memoryview, prefix_bytes: int, now_ms: int
-    ) -> bytes | Pending[list[Chunk]] | None:
-        """Append the records of a request with a known shape; None where there is none.
-
-        `prefix_bytes` is where the records of the connection's last request began: that is the
-        same for all partitions of a topic, mostly.
-        """
-        version, correlation_id = _VERSION_AND_CORRELATION.unpack_from(frame)
-        shape = self._known.get((version, bytes(frame[CLIENT_ID_AT:prefix_bytes])))
-        if shape is None or shape.partition.retired:
-            return None
-        records = _records(frame, prefix_bytes, version)
-        if records is None:
-            return None
-        if (
-            len(records) > ATTRIBUTES_AT
-            and records[ATTRIBUTES_AT] & TRANSACTIONAL
-            and not _may_enter(shape, records)
-        ):
-            return None
-        try:
-            appended = shape.partition.append(records, now_ms)
-        except ApiError:
-            return None  # refused without a trace: the long way says why
-        if shape.acks == ACKS_ALL and shape.partition.high_watermark < appended.required_offset:
-            context = RequestContext(version, None, "", now_ms)
-            return self._wait(shape, context, correlation_id, appended)
-        return shape.encode(correlation_id, appended)
-
-    def learn(self, frame: memoryview, header: RequestHeader, request: ProduceRequest) -> int:
-        """Remember a request that was served; return where its records begin, 0 for no shape."""
-        if not _has_shape(header, request) or self._node.produce_quota.limits:
-            return 0
-        ((key, ((index, records),)),) = request.topics
-        assert records is not None
-        version = header.api_version
-        if version >= FLEXIBLE_FROM:
-            after = len(TRAILING_TAGS) + len(uvarint(len(records) + 1))
-        else:
-            after = _LENGTH.size
-        prefix_bytes = len(frame) - len(records) - after
-        try:
-            partition = self._node.find(key, index)
-        except ApiError:
-            return 0
-        if partition.internal:
-            return 0
-        shape = Shape(version, request, partition)
-        if _records(frame, prefix_bytes, version) is None:
-            return 0
-        if len(self._known) >= SHAPES_MAX:
-            self._known.clear()
-        self._known[version, bytes(frame[CLIENT_ID_AT:prefix_bytes])] = shape
-        return prefix_bytes
-
     def _wait(
-        self, shape: Shape, context: RequestContext, correlation_id: int, appended: Appended
+        self, context: RequestContext, correlation_id: int, appended: Appended
     ) -> Pending[list[Chunk]]:
         head = response_header(PRODUCE, context.version, correlation_id)
         answer = Answer(context)
-        start_offset = shape.partition.log.start_offset
+        start_offset = self.partition.log.start_offset
         result = PartitionResult(
-            shape.index, 0, appended.base_offset, appended.append_time_ms, start_offset
+            self.index, 0, appended.base_offset, appended.append_time_ms, start_offset
         )
-        answer.results.append((shape.key, [result]))
-        answer.expect(shape.key, shape.partition, appended.required_offset)
-        return answer.wait(self._node.timers, shape.timeout_ms).map(lambda body: [head, body])
+        answer.results.append((self.key, [result]))
+        answer.expect(self.key, self.partition, appended.required_offset)
+        return answer.wait(self.timers, self.timeout_ms).map(lambda body: [head, body])
+
+
+def learn(
+    node: Node, frame: memoryview, header: RequestHeader, request: ProduceRequest
+) -> tuple[ProduceShape, int] | None:
+    """Find the shape of a request that was served, and where its records begin."""
+    if not _has_shape(header, request) or node.produce_quota.limits:
+        return None
+    ((key, ((index, records),)),) = request.topics
+    assert records is not None
+    version = header.api_version
+    if version >= FLEXIBLE_FROM:
+        after = len(TRAILING_TAGS) + len(uvarint(len(records) + 1))
+    else:
+        after = _LENGTH.size
+    prefix_bytes = len(frame) - len(records) - after
+    try:
+        partition = node.find(key, index)
+    except ApiError:
+        return None
+    if partition.internal or _records(frame, prefix_bytes, version) is None:
+        return None
+    return ProduceShape(version, request, partition, node.timers), prefix_bytes
 
 
 def _has_shape(header: RequestHeader, request: ProduceRequest) -> bool:
@@ -178,7 +161,7 @@ def _has_shape(header: RequestHeader, request: ProduceRequest) -> bool:
     )
 
 
-def _may_enter(shape: Shape, records: memoryview) -> bool:
+def _may_enter(shape: ProduceShape, records: memoryview) -> bool:
     """Tell whether a transactional batch needs nobody to be asked."""
     if not shape.transactional or not is_transactional(records):
         return False

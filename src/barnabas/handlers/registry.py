@@ -49,7 +49,7 @@ from barnabas.handlers import (
 )
 from barnabas.handlers.api_versions import ApiVersionsHandler
 from barnabas.handlers.context import RequestContext
-from barnabas.handlers.produce_again import Shapes
+from barnabas.handlers.shapes import Shapes
 from barnabas.model.errors import WireError
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
@@ -64,6 +64,7 @@ from barnabas.protocol.headers import (
     parse_request_header,
     response_header,
 )
+from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 
 Handler = Callable[[Node, Any, RequestContext], Any]
 Answer = list[Chunk] | Pending[list[Chunk]] | None
@@ -136,7 +137,7 @@ def dispatch(
 ) -> tuple[Answer, RequestContext]:
     """Handle one request; raise `WireError` where the connection should be closed.
 
-    With `shapes`, a Produce request teaches the short way for the next one like it.
+    With `shapes`, a Produce or OffsetCommit request teaches the short way for the next one like it.
     """
     header = parse_request_header(frame)
     api = SERVED.get(header.api_key)
@@ -154,6 +155,8 @@ def dispatch(
     encode = encoder(response_class(header.api_key), header.api_version)
     request, _ = decode(frame, header.body)
     answer = api.handle(node, request, context)
+    if shapes is not None and isinstance(request, OffsetCommitRequest):
+        context.prefix_bytes = shapes.learn_commit(frame, header, request, now_ms)
     if isinstance(answer, Pending):
         return answer.map(lambda response: [head, encode(response)]), context
     return [head, encode(answer)], context
@@ -170,7 +173,7 @@ def _produce(
     request = produce_codec.parse_request(header.api_version, frame, header.body)
     answer = produce.handle(node, request, context)
     if shapes is not None:
-        context.prefix_bytes = shapes.learn(frame, header, request)
+        context.prefix_bytes = shapes.learn_produce(frame, header, request)
     if answer is None:
         return None
     if isinstance(answer, Pending):

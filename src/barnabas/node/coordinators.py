@@ -5,6 +5,7 @@ the coordinator. The topics are made when a client first looks for a coordinator
 """
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from barnabas.groups.machine import GroupMachine
@@ -148,6 +149,7 @@ class CoordinatorSet(Generic[M]):
             ready.complete(result=True)
 
 
+@lru_cache(maxsize=10_000)
 def java_hash(text: str) -> int:
     """Return what Java's `String.hashCode` returns, without its sign."""
     content = text.encode("utf-16-be")

@@ -26,6 +26,7 @@ from barnabas.protocol.records import (
     build_own,
     control_type,
     records,
+    seal_own,
 )
 from barnabas.storage.log import Log
 
@@ -79,6 +80,15 @@ class Shard(Generic[M]):
         answer: Pending[T] = Pending()
         self.partition.when_safe(self.partition.log.end_offset, lambda: _let_go(outcome, answer))
         return answer
+
+    def append_prepared(self, body: bytes, count: int, replay: Callable[[], None]) -> int:
+        """Write records whose bytes are there already, and have them replayed.
+
+        Return what must be safe before anybody is told; raise `ApiError` where the disk refuses.
+        """
+        self.partition.append_own(seal_own(body, count, self._timers.wall_ms))
+        replay()
+        return self.partition.log.end_offset
 
     def run_quietly(self, operation: Callable[[], Outcome[None]]) -> None:
         """Carry out an operation that nobody waits for; where the disk refuses, say so."""

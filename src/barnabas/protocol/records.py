@@ -301,6 +301,19 @@ def build_own(
 
     Coordinators write such batches, a few records at a time and very often.
     """
+    body, count = own_body(pairs)
+    return seal_own(
+        body,
+        count,
+        timestamp,
+        attributes=attributes,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+    )
+
+
+def own_body(pairs: Iterable[tuple[bytes, bytes | None]]) -> tuple[bytes, int]:
+    """Return the records of such a batch, and how many they are."""
     parts: list[bytes] = []
     number = -1
     for number, (key, value) in enumerate(pairs):
@@ -310,10 +323,22 @@ def build_own(
         content = value or b""
         size = len(offset) + len(key_size) + len(key) + len(value_size) + len(content) + 3
         parts += (_size(size), b"\0\0", offset, key_size, key, value_size, content, b"\0")
-    body = b"".join(parts)
+    return b"".join(parts), number + 1
+
+
+def seal_own(
+    body: bytes,
+    count: int,
+    timestamp: int,
+    *,
+    attributes: int = 0,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+) -> bytearray:
+    """Put a header in front of such records."""
     length = HEADER_BYTES - LENGTH_OVERHEAD + len(body)
-    facts = (timestamp, timestamp, producer_id, producer_epoch, -1, number + 1)
-    batch = bytearray(HEADER.pack(0, length, -1, MAGIC, 0, attributes, number, *facts))
+    facts = (timestamp, timestamp, producer_id, producer_epoch, -1, count)
+    batch = bytearray(HEADER.pack(0, length, -1, MAGIC, 0, attributes, count - 1, *facts))
     batch += body
     _CRC_AT_17.pack_into(batch, 17, checksum(batch))
     return batch

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import cast
 
-from barnabas.handlers.produce_again import Shapes
+from barnabas.handlers.shapes import Shapes
 from barnabas.logs import get
 from barnabas.model.errors import SyncFailedError
 from barnabas.model.ports import File

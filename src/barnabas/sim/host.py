@@ -9,8 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 
-from barnabas.handlers.produce_again import Shapes
 from barnabas.handlers.registry import Answer, dispatch
+from barnabas.handlers.shapes import Shapes
 from barnabas.model.errors import WireError
 from barnabas.model.pending import Pending
 from barnabas.model.settings import (

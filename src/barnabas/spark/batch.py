@@ -6,8 +6,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from barnabas.model.ids import TopicPartition
-from barnabas.spark.lookups import Cluster, check_properties, existing
 from barnabas.spark.limits import ending_offsets, starting_offsets
+from barnabas.spark.lookups import Cluster, check_properties, existing
 from barnabas.spark.losses import report
 from barnabas.spark.offsets import Offsets
 from barnabas.spark.options import ReadSettings

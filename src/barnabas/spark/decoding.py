@@ -2,8 +2,8 @@
 
     bytes of a Fetch answer -> batches that may be seen -> slabs -> Arrow
 
-A slab is a buffer that holds the unpacked records of several batches, and says where those of each
-batch are: the answer itself where nothing is compressed. All records of a slab are decoded together.
+A slab is a buffer that holds the unpacked records of several batches, and says where those of
+each batch are: the answer itself where nothing is compressed. Its records are decoded together.
 Keys and values are elements of one binary array laid over the slab without a copy, whose
 offsets alternate: key, gap, value, gap. Taking every fourth element copies them out, in C++.
 
@@ -94,8 +94,10 @@ def visible(found: Iterable[Batch], aborted: Aborted) -> Iterator[Batch]:
 def slabs(records: memoryview, found: Iterable[Batch]) -> Iterator[Slab]:
     """Put batches that lie in `records` into slabs of a sensible size."""
     for packed, run in groupby(found, key=lambda batch: batch[0].codec != Codec.NONE):
-        parts = _unpacked(run) if packed else _in_place(records, run)
-        yield from parts
+        if packed:
+            yield from _unpacked(run)
+        else:
+            yield from _in_place(records, run)
 
 
 def _in_place(records: memoryview, found: Iterable[Batch]) -> Iterator[Slab]:
@@ -168,7 +170,7 @@ def _decode(content: Bytes, slab: Slab, wanted: Wanted) -> pa.RecordBatch | None
         else pa.repeat(wanted.place.topic, high - low),
         pa.array(np.full(high - low, wanted.place.partition, np.int32)),
         pa.array(offsets[rows]),
-        pa.array(times[rows] * 1000).cast(pa.timestamp("us", tz="UTC")),
+        pa.array(times[rows] * 1000).view(pa.timestamp("us", tz="UTC")),
         pa.array(kinds[rows]),
     ]
     if wanted.include_headers:
@@ -230,7 +232,7 @@ def _taken(fields: pa.Array, first: int, length: Positions) -> pa.Array:
     absent = length < 0
     if absent.all():
         return pa.nulls(len(length), pa.binary())
-    numbers = np.arange(first, first + 4 * len(length), 4, np.int32)
+    numbers = np.arange(first, first + 4 * len(length), 4, dtype=np.int32)
     return fields.take(pa.array(numbers, mask=absent if absent.any() else None))
 
 

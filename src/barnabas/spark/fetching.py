@@ -1,10 +1,11 @@
 """Fetch over a plaintext socket: the records of one split, as Arrow.
 
 Each answer tells by its batch headers where the next Fetch starts, so that goes out before the
-records of this one are decoded: broker and worker work at the same time.
+records of this one are decoded: broker and worker work at the same time. Leaders are read from;
+followers are not, whatever client.rack says.
 
 What passes by itself (a broker that restarts, a leader that moves) is tried again with fresh
-metadata until the patience of the read is over; it starts anew with every answer that brings records.
+metadata until the patience of the read is over. It is renewed by every answer that brings records.
 """
 
 import time
@@ -39,7 +40,10 @@ from barnabas.wire.pipeline import PipelinedLink
 FETCH_VERSION_MAX = 12
 """The last version that names topics; later ones want their ids."""
 FETCH_BYTES = 4 << 20
+FETCH_BYTES_MIN = 1 << 16
 FETCH_BYTES_MAX = 64 << 20
+RECORD_BYTES = 1024
+"""What a record is taken for, so that a small split does not ask for megabytes."""
 WAIT_MS = 500
 PAUSE_S = 0.05
 PAUSE_MAX_S = 1.0
@@ -76,11 +80,12 @@ class _Fetch:
     def __init__(self, split: OffsetRange, settings: ReadSettings) -> None:
         self._place, self._next, self._end = split
         self._settings = settings
-        self._wanted = Wanted(split.place, split.start, split.end, settings.include_headers)
         self._connections = connections(settings.client)
         self._link: PipelinedLink | None = None
         self._bytes = fetch_bytes(settings)
         self._check_crcs = settings.client.get("check.crcs", "true").lower() != "false"
+        self._pause_s = PAUSE_S
+        self._since_s = self._deadline_s = 0.0
         self._renew_patience()
 
     def rows(self) -> Iterator[pa.RecordBatch]:
@@ -103,6 +108,7 @@ class _Fetch:
             self._nothing(data, cut=len(records) > 0)
             return
         self._renew_patience()
+        wanted = Wanted(self._place, self._next, self._end, self._settings.include_headers)
         self._next = max(self._next, found[-1][0].last_offset + 1)
         if self._next < self._end:
             self._tried(self._ask)
@@ -111,7 +117,7 @@ class _Fetch:
         ]
         shown = (each for each in visible(found, aborted) if each[0].base_offset < self._end)
         for slab in slabs(records, shown):
-            rows = decode(slab, self._wanted)
+            rows = decode(slab, wanted)
             if rows is not None:
                 yield rows
 
@@ -144,18 +150,16 @@ class _Fetch:
         self._link.send(self._request(), FETCH_VERSION_MAX)
 
     def _request(self) -> FetchRequest:
+        size = min(self._bytes, max(FETCH_BYTES_MIN, (self._end - self._next) * RECORD_BYTES))
         wanted = FetchPartition(
-            partition=self._place.partition,
-            fetch_offset=self._next,
-            partition_max_bytes=self._bytes,
+            partition=self._place.partition, fetch_offset=self._next, partition_max_bytes=size
         )
         return FetchRequest(
             max_wait_ms=int(self._settings.client.get("fetch.wait.max.ms", WAIT_MS)),
             min_bytes=1,
-            max_bytes=self._bytes,
+            max_bytes=size,
             isolation_level=int(self._settings.is_read_committed),
             topics=[FetchTopic(topic=self._place.topic, partitions=[wanted])],
-            rack_id=self._settings.client.get("client.rack", ""),
         )
 
     def _receive(self) -> PartitionData:

@@ -81,7 +81,7 @@ class _Consumption:
         """Whether a message is a wanted record; what else it may be is dealt with."""
         error = message.error()
         if error is None:
-            wanted = self._next <= message.offset() < self._end
+            wanted: bool = self._next <= message.offset() < self._end
             self._next = max(self._next, message.offset() + 1)
             self._renew_patience()
             return wanted
@@ -118,8 +118,8 @@ class _Consumption:
         if time.monotonic() > self._deadline_s:
             raise FetchError(
                 f"{self._place} could not be read at offset {self._next} for "
-                f"{self._settings.patience_ms / 1000:.0f} s: {why}. Check the brokers, or raise the "
-                "option kafkaConsumer.pollTimeoutMs"
+                f"{self._settings.patience_ms / 1000:.0f} s: {why}. Check the brokers, or raise "
+                "the option kafkaConsumer.pollTimeoutMs"
             )
 
     def _renew_patience(self) -> None:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from barnabas.model.ids import TopicPartition
-from barnabas.spark.lookups import Cluster
 from barnabas.spark.failures import OptionError
+from barnabas.spark.lookups import Cluster
 from barnabas.spark.offsets import EARLIEST, LATEST, Offsets
 from barnabas.spark.options import AtOffsets, AtTimes, Edge, Limit, ReadSettings
 from barnabas.spark.planning import covered, resolved

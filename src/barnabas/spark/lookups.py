@@ -73,11 +73,12 @@ class Cluster:
             futures = self._client.alter_consumer_group_offsets(
                 request, request_timeout=POST_TIMEOUT_S
             )
-            for partition in futures[group].result().topic_partitions:
-                if partition.error is not None:
-                    raise KafkaException(partition.error)
+            answers = futures[group].result().topic_partitions
+            errors = {str(each.error) for each in answers if each.error is not None}
         except KafkaException as error:
-            log.warning("The progress of group %s could not be posted: %s", group, error)
+            errors = {str(error)}
+        for why in sorted(errors):
+            log.warning("The progress of group %s could not be posted: %s", group, why)
 
     @property
     def _client(self) -> AdminClient:

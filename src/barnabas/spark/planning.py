@@ -7,6 +7,8 @@ worded with exactly the offsets that are gone, and then either stops the query o
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from heapq import heapify, heapreplace
+from itertools import pairwise
 from typing import NamedTuple
 
 from barnabas.model.ids import TopicPartition
@@ -77,28 +79,25 @@ def admitted(
 
 
 def _shares(waiting: Mapping[TopicPartition, int], limit: int) -> dict[TopicPartition, int]:
-    """Share a limit that is less than all: one for each, then the rest in proportion."""
-    largest_first = sorted(waiting, key=lambda place: (-waiting[place], place))
-    shares = {place: int(rank < limit) for rank, place in enumerate(largest_first)}
-    rest = limit - sum(shares.values())
-    weights = {place: waiting[place] - shares[place] for place in largest_first}
-    total = sum(weights.values())
-    if not rest or not total:
-        return shares
-    for place, weight in weights.items():
-        shares[place] += rest * weight // total
-    over = limit - sum(shares.values())
-    by_fraction = sorted(largest_first, key=lambda place: -(rest * weights[place] % total))
-    for place in by_fraction[:over]:
+    """Share a limit that is less than all in proportion, one at the least."""
+    total = sum(waiting.values())
+    shares = {place: max(1, limit * count // total) for place, count in waiting.items()}
+    by_fraction = sorted(waiting, key=lambda place: -(limit * waiting[place] % total))
+    for place in by_fraction[: max(0, limit - sum(shares.values()))]:
         shares[place] += 1
-    return shares
+    largest = [(-share, waiting[place], place) for place, share in shares.items()]
+    heapify(largest)
+    for _ in range(sum(shares.values()) - limit):
+        negative, count, place = largest[0]
+        heapreplace(largest, (negative + 1, count, place))
+    return {place: -negative for negative, _, place in largest}
 
 
 def ranges_between(start: Offsets, end: Offsets, earliest: Offsets) -> Plan:
     """Return what lies between two positions and is still there, and what is not.
 
-    A partition that is new at the end starts at its earliest offset. `earliest` holds the partitions
-    that exist now.
+    A partition that is new at the end starts at its earliest offset. `earliest` holds the
+    partitions that exist now.
     """
     ranges: list[OffsetRange] = []
     losses: list[str] = []
@@ -164,9 +163,7 @@ def splits(
 
 def _cut(whole: OffsetRange, count: int) -> list[OffsetRange]:
     cuts = [whole.start + whole.size * number // count for number in range(count + 1)]
-    return [
-        OffsetRange(whole.place, start, end) for start, end in zip(cuts, cuts[1:], strict=False)
-    ]
+    return [OffsetRange(whole.place, start, end) for start, end in pairwise(cuts)]
 
 
 def _places(places: Iterable[TopicPartition]) -> str:

@@ -1,5 +1,7 @@
 """The columns, those of Spark's own Kafka connector, in Spark's words and in Arrow's."""
 
+from functools import cache
+
 import pyarrow as pa
 from pyspark.sql.types import (
     ArrayType,
@@ -48,6 +50,7 @@ def spark_schema(*, include_headers: bool) -> StructType:
     return StructType([*_FIELDS, *headers])
 
 
+@cache
 def arrow_schema(*, include_headers: bool) -> pa.Schema:
     """Return the same columns as Spark wants them from a reader of Arrow."""
     headers = [pa.field("headers", ARROW_HEADERS)] if include_headers else []

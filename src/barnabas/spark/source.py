@@ -42,21 +42,21 @@ class BarnabasDataSource(DataSource):
         _refuse_columns(schema, include_headers=settings.include_headers)
         return StreamReader(settings)
 
-    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return the writer of DataFrame.write."""
         from barnabas.spark.sink import BatchWriter
 
-        return BatchWriter(self.options, schema, overwrite)
+        return BatchWriter(schema, self.options, overwrite)
 
     def streamWriter(  # noqa: N802
         self,
         schema: StructType,
-        overwrite: bool,  # noqa: FBT001
+        overwrite: bool,
     ) -> DataSourceStreamWriter:
         """Return the writer of DataFrame.writeStream."""
         from barnabas.spark.sink import StreamWriter
 
-        return StreamWriter(self.options, schema, overwrite)
+        return StreamWriter(schema, self.options, overwrite)
 
 
 def _refuse_columns(schema: StructType, *, include_headers: bool) -> None:

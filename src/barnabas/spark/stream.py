@@ -1,16 +1,16 @@
 """spark.readStream: positions, admission and progress, on the driver.
 
-Positions are JSON of topic, partition and offset. Two marks may stand beside the topics, under names
-that no topic can have, since Spark does not log where the first batch started and asks for the initial
-offset again when it has to repeat that batch: by then `latest` would be another place, and the records
-between would be lost.
+Positions are JSON of topic, partition and offset. Two marks may stand beside the topics, under
+names that no topic can have, since Spark does not log where the first batch started and asks for
+the initial offset again when it has to repeat that batch: by then `latest` would be another place,
+and the records between would be lost.
 
     @initial   this position is where the query started; nothing was read
     @start     where the batch that ends here started; only on the end of the first batch
 
 Progress is posted to a consumer group, so that group tools show the lag of the query. It is posted
-when Spark commits, and also when Spark asks how far the next batch may go, since all before its start is
-done by then: under AvailableNow no commit follows the last batch.
+when Spark commits, and also when Spark asks how far the next batch may go, since all before its
+start is done by then: under AvailableNow no commit follows the last batch.
 """
 
 import time
@@ -27,8 +27,8 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from barnabas.model.ids import TopicPartition
-from barnabas.spark.lookups import Cluster, check_properties, existing
 from barnabas.spark.limits import starting_offsets
+from barnabas.spark.lookups import Cluster, check_properties, existing
 from barnabas.spark.losses import report
 from barnabas.spark.offsets import Nested, Offsets, flat, nested
 from barnabas.spark.options import ReadSettings
@@ -73,7 +73,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return how far the next batch goes; the start itself where there is nothing to do."""
         begun = position(start)
         self._post(begun)
-        latest = self._latest()
+        latest = self._latest(begun)
         if self._is_too_little(begun, latest, limit):
             return start
         if isinstance(limit, ReadMaxRows):
@@ -98,7 +98,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         settings = self._settings
         if INITIAL in end:
             return []
-        begun = position(end[START] if START in end else start)
+        begun = position(end.get(START, start))
         ended = position(end)
         places = self._cluster.partitions(settings.subscription)
         wanted = places & (begun.keys() | ended.keys())
@@ -121,9 +121,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __setstate__(self, settings: ReadSettings) -> None:
         StreamReader.__init__(self, settings)
 
-    def _latest(self) -> dict[TopicPartition, int]:
+    def _latest(self, begun: Offsets) -> dict[TopicPartition, int]:
+        """Return where topics end; a leader that is new may tell less than there is (KIP-207)."""
         if self._target is not None:
             return self._target
+        for _ in range(self._settings.lookup_retries):
+            latest = self._look_up_latest()
+            if all(latest[place] >= begun.get(place, 0) for place in latest):
+                return latest
+            time.sleep(self._settings.lookup_pause_ms / 1000)
         return self._look_up_latest()
 
     def _look_up_latest(self) -> dict[TopicPartition, int]:

@@ -74,7 +74,7 @@ def _alike(content: Bytes, position: int, end: int) -> tuple[Positions, int] | N
     far = position + STRIDE_RECORDS * step
     if far >= end or content[far] != content[position]:
         return None
-    starts = np.arange(position, end + 1 - size, step, np.int64)
+    starts = np.arange(position, end + 1 - size, step, dtype=np.int64)
     same = content[starts] == content[position]
     for byte in range(1, size):
         same &= content[starts + byte] == content[position + byte]

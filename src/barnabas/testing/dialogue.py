@@ -15,21 +15,23 @@ from typing import Any
 
 from barnabas import config
 from barnabas.handlers.context import RequestContext
-from barnabas.handlers.produce_again import Shapes
 from barnabas.handlers.registry import PRODUCE, SERVED, Answer, dispatch
+from barnabas.handlers.shapes import Shapes
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk, FileSlice
 from barnabas.node.effects import Effect, Flush, Notice, Remove
 from barnabas.node.node import Node
 from barnabas.protocol.apis import APIS, response_class
-from barnabas.protocol.codec import decode_exact, encoder
+from barnabas.protocol.codec import decode_exact, decoder, encoder
 from barnabas.protocol.headers import API_VERSIONS, parse_request_header, response_header
 from barnabas.protocol.message import Message
+from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.messages.request_header import RequestHeader
 from barnabas.protocol.produce import parse_request as parse_produce
 from barnabas.server.disk import OsDisk
 
 KEYS = {facts.request: key for key, facts in APIS.items()}
+OFFSET_COMMIT = 8
 START_MS = 1_700_000_000_000
 
 
@@ -80,7 +82,7 @@ class Dialogue:
         self.now_ms = START_MS
         self.hold_syncs = False
         self.short_way = False
-        """Whether Produce requests go by `handlers/produce_again.py` where they can."""
+        """Whether requests go by `handlers/shapes.py` where they can."""
         self.notices: list[Notice] = []
         self._held: list[Flush] = []
         self._correlation_id = 0
@@ -157,13 +159,16 @@ class Dialogue:
         self.node = self._start()
 
     def _once_more(self, frame: memoryview) -> Answer:
-        """Send a Produce request as if one just like it had been sent before."""
+        """Send a request as if one just like it had been sent before."""
         header = parse_request_header(frame)
-        if header.api_key != PRODUCE:
-            return None
-        shapes = Shapes(self.node)
-        request = parse_produce(header.api_version, frame, header.body)
-        prefix_bytes = shapes.learn(frame, header, request)
+        shapes, prefix_bytes = Shapes(self.node), 0
+        if header.api_key == PRODUCE:
+            produce = parse_produce(header.api_version, frame, header.body)
+            prefix_bytes = shapes.learn_produce(frame, header, produce)
+        elif header.api_key == OFFSET_COMMIT:
+            commit, _ = decoder(OffsetCommitRequest, header.api_version)(frame, header.body)
+            for _ in range(2):
+                prefix_bytes = shapes.learn_commit(frame, header, commit, self.now_ms - 1)
         known = shapes.answer(frame, prefix_bytes, self.now_ms) if prefix_bytes else None
         return [known[4:]] if isinstance(known, bytes) else known
 

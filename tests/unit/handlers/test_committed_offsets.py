@@ -32,9 +32,11 @@ ROUNDS = 100
 UNAVAILABLE = ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
-@pytest.fixture
-def talk(tmp_path: Path) -> Dialogue:
+@pytest.fixture(params=["long", "short"])
+def talk(tmp_path: Path, request: pytest.FixtureRequest) -> Dialogue:
+    """Both ways that a commit can take must agree in everything."""
     talk = Dialogue(tmp_path, {"groups.offsets_partitions": 5})
+    talk.short_way = request.param == "short"
     find_coordinator(talk)
     return talk
 

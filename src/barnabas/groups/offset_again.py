@@ -1,0 +1,93 @@
+"""A commit that a member makes again and again, each time with other offsets.
+
+What is stored for it is the same, too, but for the offsets and the time. So the bytes are kept and
+filled in; whether the group and the topics still take the commit is asked each time.
+"""
+
+from copy import deepcopy
+from typing import TYPE_CHECKING, cast
+
+from barnabas.groups.offset_records import OffsetRecord
+from barnabas.metadata.image import TopicImage
+from barnabas.model.coordination import Caller, Outcome
+from barnabas.model.errors import ErrorCode
+from barnabas.protocol.holes import Holes, twin
+from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from barnabas.protocol.records import own_body
+
+if TYPE_CHECKING:
+    from barnabas.groups.offsets import Offsets
+
+
+class RepeatedCommit:
+    """One such commit. Its bytes are those that `Offsets.commit` leads to."""
+
+    __slots__ = ("_holes", "_request", "_rows", "_topics", "_version", "offsets")
+
+    def __init__(
+        self,
+        offsets: "Offsets",
+        request: OffsetCommitRequest,
+        version: int,
+        topics: list[TopicImage],
+        rows: list[OffsetRecord],
+        twin_rows: list[OffsetRecord],
+    ) -> None:
+        self.offsets = offsets
+        self._request = request
+        self._version = version
+        self._topics = topics
+        self._rows = rows
+        self._holes = Holes(own_body(rows)[0], own_body(twin_rows)[0])
+        if self._holes.count != 2 * len(rows):
+            raise ValueError("a record of a commit holds an offset and a time")
+
+    @property
+    def count(self) -> int:
+        """How many offsets it commits."""
+        return len(self._rows)
+
+    def is_taken(self) -> bool:
+        """Tell whether the group and the topics still are what they were."""
+        return self.offsets.takes(self._request, self._version, self._topics)
+
+    def body(self, offsets: tuple[int, ...], now_ms: int) -> bytes:
+        """Return the records with these offsets."""
+        numbers = [now_ms] * (2 * len(offsets))
+        numbers[::2] = offsets
+        return self._holes.fill(numbers)
+
+    def replay(self, offsets: tuple[int, ...], now_ms: int) -> None:
+        """Take in what `body` says."""
+        self.offsets.replay_again(self._rows, offsets, now_ms)
+
+
+def repeated(
+    offsets: "Offsets", request: OffsetCommitRequest, caller: Caller
+) -> RepeatedCommit | None:
+    """Look for what stays the same in a commit; None where it is refused, or unusual."""
+    outcome = offsets.commit(request, caller)
+    if request.retention_time_ms != -1 or not outcome.records or not _is_taken_whole(outcome):
+        return None
+    other = deepcopy(request)
+    for topic in other.topics:
+        for part in topic.partitions:
+            part.committed_offset = twin(part.committed_offset)
+    twins = offsets.commit(other, caller._replace(now_ms=twin(caller.now_ms))).records
+    topics = [topic for topic in offsets.topics_of(request, caller.version) if topic is not None]
+    return RepeatedCommit(
+        offsets,
+        request,
+        caller.version,
+        topics,
+        cast("list[OffsetRecord]", outcome.records),
+        cast("list[OffsetRecord]", twins),
+    )
+
+
+def _is_taken_whole(outcome: Outcome[OffsetCommitResponse]) -> bool:
+    response = outcome.response
+    assert isinstance(response, OffsetCommitResponse)
+    return all(
+        part.error_code == ErrorCode.NONE for topic in response.topics for part in topic.partitions
+    )

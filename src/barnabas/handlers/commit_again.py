@@ -1,0 +1,152 @@
+"""OffsetCommit, once more: the short way for a member that commits the same partitions again.
+
+Only the offsets differ; see `shapes.py`. A new leader epoch or note is a new shape.
+"""
+
+from struct import Struct
+
+from barnabas.groups.machine import GroupMachine
+from barnabas.groups.offset_again import RepeatedCommit, repeated
+from barnabas.model.coordination import Caller
+from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.pending import Pending
+from barnabas.model.ports import Chunk
+from barnabas.node.coordinators import CoordinatorSet
+from barnabas.node.node import Node
+from barnabas.node.shard import Shard
+from barnabas.protocol.codec import encoder
+from barnabas.protocol.headers import RequestHeader, response_header
+from barnabas.protocol.holes import Holes, twin
+from barnabas.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+OFFSET_COMMIT = 8
+CORRELATION_BYTES = 4
+
+
+class CommitShape:
+    """Everything about a commit but its offsets, and about its answer but the correlation id."""
+
+    __slots__ = ("_answer", "_answer_rest", "_commit", "_coordinators", "_group", "_holes")
+
+    def __init__(
+        self,
+        coordinators: CoordinatorSet[GroupMachine],
+        group: str,
+        commit: RepeatedCommit,
+        holes: Holes,
+        answer: bytes,
+    ) -> None:
+        self._coordinators = coordinators
+        self._group = group
+        self._commit = commit
+        self._holes = holes
+        self._answer_rest = answer[CORRELATION_BYTES:]
+        self._answer = Struct(f">ii{len(self._answer_rest)}s")
+
+    def answer(
+        self, frame: memoryview, prefix_bytes: int, correlation_id: int, now_ms: int
+    ) -> bytes | Pending[list[Chunk]] | None:
+        """Store the offsets of one more commit."""
+        offsets = self._holes.read(frame[prefix_bytes - len(self._holes.first_constant) :])
+        if offsets is None:
+            return None
+        try:
+            shard = self._coordinators.shard_for(self._group)
+            if shard.machine.offsets is not self._commit.offsets or not self._commit.is_taken():
+                return None
+            required = self._store(shard, offsets, now_ms)
+        except ApiError:
+            return None  # refused without a trace: the long way says why
+        return self._tell(shard, required, correlation_id)
+
+    def _store(self, shard: Shard[GroupMachine], offsets: tuple[int, ...], now_ms: int) -> int:
+        commit = self._commit
+        body = commit.body(offsets, now_ms)
+        return shard.append_prepared(body, commit.count, lambda: commit.replay(offsets, now_ms))
+
+    def _tell(
+        self, shard: Shard[GroupMachine], required: int, correlation_id: int
+    ) -> bytes | Pending[list[Chunk]]:
+        size = self._answer.size - 4
+        content = self._answer.pack(size, correlation_id, self._answer_rest)
+        if shard.partition.high_watermark >= required:
+            return content
+        answer: Pending[list[Chunk]] = Pending()
+        shard.partition.when_safe(required, lambda: answer.complete([content[4:]]))
+        return answer
+
+
+def signature(header: RequestHeader, request: OffsetCommitRequest, size: int) -> bytes:
+    """Return what commits with the same shape have in common, and few others."""
+    epoch = request.generation_id_or_member_epoch
+    facts = (header.api_version, size, epoch, request.group_id, request.member_id)
+    return repr(facts).encode()
+
+
+def learn(
+    node: Node,
+    frame: memoryview,
+    header: RequestHeader,
+    request: OffsetCommitRequest,
+    now_ms: int,
+) -> tuple[CommitShape, int] | None:
+    """Find the shape of a commit that was served, and how far it reaches before the first offset.
+
+    Requests that are not written as we would write them (unknown tags, long forms of numbers)
+    have no shape, nor have those that any part is refused of.
+    """
+    version = header.api_version
+    encode = encoder(OffsetCommitRequest, version)
+    text = encode(request)
+    if text != frame[header.body :]:
+        return None
+    coordinators = node.coordinators.groups
+    try:
+        shard = coordinators.shard_for(request.group_id)
+        caller = Caller(header.client_id or "", "", version, now_ms)
+        commit = repeated(shard.machine.offsets, request, caller)
+        if commit is None:
+            return None
+        holes = Holes(text, _twin_text(request, version))
+    except (ApiError, ValueError):
+        return None
+    if holes.count != commit.count:
+        return None
+    head = response_header(OFFSET_COMMIT, version, 0)
+    answer = head + encoder(OffsetCommitResponse, version)(_taken(request))
+    shape = CommitShape(coordinators, request.group_id, commit, holes, answer)
+    return shape, header.body + len(holes.first_constant)
+
+
+def _twin_text(request: OffsetCommitRequest, version: int) -> bytes:
+    """Write the request with other offsets."""
+    parts = [part for topic in request.topics for part in topic.partitions]
+    for part in parts:
+        part.committed_offset = twin(part.committed_offset)
+    text = encoder(OffsetCommitRequest, version)(request)
+    for part in parts:
+        part.committed_offset = twin(part.committed_offset)
+    return text
+
+
+def _taken(request: OffsetCommitRequest) -> OffsetCommitResponse:
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    OffsetCommitResponsePartition(
+                        partition_index=part.partition_index, error_code=ErrorCode.NONE
+                    )
+                    for part in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

@@ -1,0 +1,71 @@
+"""Bytes that come again and again, but for some numbers in them.
+
+Where the numbers are is not worked out from the layout, but seen: two texts that are made alike
+from two sets of numbers, each of which differs in all of its bytes from its twin.
+"""
+
+from collections.abc import Iterator, Sequence
+from struct import Struct
+
+NUMBER_BYTES = 8
+
+
+def twin(number: int) -> int:
+    """Return the int64 that differs from a number in every bit."""
+    return ~number
+
+
+class Holes:
+    """Constant bytes around int64s."""
+
+    __slots__ = ("_constants", "_parts", "_struct", "count")
+
+    def __init__(self, text: bytes, twin_text: bytes) -> None:
+        """Raise `ValueError` where the two differ in anything but whole numbers."""
+        if len(text) != len(twin_text):
+            raise ValueError("texts of different lengths have no holes in common")
+        layout, end = ">", 0
+        parts: list[bytes | int] = []
+        for start in _holes(text, twin_text):
+            layout += f"{start - end}sq"
+            parts += [text[end:start], 0]
+            end = start + NUMBER_BYTES
+        self.count = len(parts) // 2
+        self._struct = Struct(f"{layout}{len(text) - end}s")
+        self._parts = [*parts, text[end:]]
+        self._constants = tuple(self._parts[::2])
+
+    @property
+    def first_constant(self) -> bytes:
+        """What stands before the first number."""
+        first = self._constants[0]
+        assert isinstance(first, bytes)
+        return first
+
+    def read(self, text: bytes | memoryview) -> tuple[int, ...] | None:
+        """Return the numbers in a text of this kind; None where it is of another."""
+        if len(text) != self._struct.size:
+            return None
+        found = self._struct.unpack(text)
+        return found[1::2] if found[::2] == self._constants else None
+
+    def fill(self, numbers: Sequence[int]) -> bytes:
+        """Return a text of this kind."""
+        parts = self._parts.copy()
+        parts[1::2] = numbers
+        return self._struct.pack(*parts)
+
+
+def _holes(text: bytes, twin_text: bytes) -> Iterator[int]:
+    position = 0
+    while position < len(text):
+        if text[position] == twin_text[position]:
+            position += 1
+            continue
+        end = position + NUMBER_BYTES
+        if any(text[at] ^ twin_text[at] != 0xFF for at in range(position, min(end, len(text)))):
+            raise ValueError(f"the texts differ at {position} in something else than a number")
+        if end > len(text):
+            raise ValueError("a number has no room at the end")
+        yield position
+        position = end

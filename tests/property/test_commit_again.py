@@ -1,0 +1,147 @@
+"""The short way of OffsetCommit and the long one agree byte for byte, on the wire and on disk."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from barnabas.handlers.registry import dispatch
+from barnabas.handlers.shapes import Shapes
+from barnabas.model.pending import Pending
+from barnabas.model.ports import Chunk
+from barnabas.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from barnabas.testing.dialogue import Dialogue
+from barnabas.testing.offset_requests import (
+    At,
+    Position,
+    commit_request,
+    committed,
+    find_coordinator,
+)
+from barnabas.testing.requests import create_topic
+
+COMMITS = range(2, 11)
+OFFSET_COMMIT = 8
+
+
+class Member:
+    """Somebody who commits over one connection, the long way or the short way."""
+
+    def __init__(self, folder: Path, *, short: bool) -> None:
+        self.talk = Dialogue(folder, {"groups.offsets_partitions": 2})
+        self.shapes = Shapes(self.talk.node) if short else None
+        self.prefix_bytes = 0
+        self.short = 0
+        find_coordinator(self.talk)
+        self.topic_id = create_topic(self.talk, "a", 3)
+
+    def commit(self, group: str, positions: dict[At, int | Position], version: int) -> bytes:
+        named: dict[At, int | Position] = {
+            (self.topic_id if version >= 10 else topic, partition): position
+            for (topic, partition), position in positions.items()
+        }
+        frame = memoryview(bytearray(self.talk.frame(commit_request(group, named), version)))
+        if self.shapes is not None and self.prefix_bytes:
+            known = self.shapes.answer(frame, self.prefix_bytes, self.talk.now_ms)
+            if known is not None:
+                self.short += 1
+                return known[4:] if isinstance(known, bytes) else self._when_done(known)
+        answer, context = dispatch(self.talk.node, frame, "test", self.talk.now_ms, self.shapes)
+        self.prefix_bytes = context.prefix_bytes
+        assert isinstance(answer, Pending)
+        return self._when_done(answer)
+
+    def stored(self) -> list[bytes]:
+        """Everything in the internal topic."""
+        logs = self.talk.node.by_topic_name["__consumer_offsets"]
+        found = []
+        for partition in logs.values():
+            place = partition.log.read(0, 1 << 20, partition.log.end_offset, at_least_one=True)
+            if place is not None:
+                found.append(bytes(place.file.read(place.position, place.length)))
+        return found
+
+    def _when_done(self, pending: Pending[list[Chunk]]) -> bytes:
+        got: list[list[Chunk]] = []
+        pending.when_done(got.append)
+        self.talk.settle()
+        assert got, "the node has not answered"
+        return b"".join(chunk for chunk in got[0] if isinstance(chunk, bytes | bytearray))
+
+
+partitions = st.integers(0, 4)
+positions = st.builds(
+    Position, st.integers(-1, (1 << 63) - 1), st.sampled_from((-1, 3)), st.sampled_from(("", "ü"))
+)
+steps = st.tuples(
+    st.sampled_from(("g", "h")), st.dictionaries(partitions, positions, min_size=1, max_size=3)
+)
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(
+    version=st.sampled_from(COMMITS),
+    kinds=st.lists(steps, min_size=1, max_size=3),
+    data=st.data(),
+)
+def test_both_ways_answer_and_store_the_same(
+    tmp_path_factory: pytest.TempPathFactory,
+    version: int,
+    kinds: list[tuple[str, dict[int, Position]]],
+    data: st.DataObject,
+) -> None:
+    folder = tmp_path_factory.mktemp("twins")
+    long, short = Member(folder / "long", short=False), Member(folder / "short", short=True)
+    for group, kind in data.draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=10)):
+        shift = data.draw(st.integers(0, 1000))
+        asked: dict[At, int | Position] = {
+            ("a", partition): position._replace(offset=position.offset // 2 + shift)
+            for partition, position in kind.items()
+        }
+        assert long.commit(group, asked, version) == short.commit(group, asked, version)
+        for member in (long, short):
+            member.talk.pass_time(10)
+    for group in ("g", "h"):
+        assert committed(long.talk, group) == committed(short.talk, group)
+    # The ids of the topics differ between the two nodes.
+    ids = (bytes(long.topic_id), bytes(short.topic_id))
+    assert [text.replace(ids[0], ids[1])[61:] for text in long.stored()] == [
+        text[61:] for text in short.stored()
+    ]
+
+
+@pytest.mark.parametrize("version", COMMITS)
+def test_the_short_way_is_taken(tmp_path: Path, version: int) -> None:
+    member = Member(tmp_path, short=True)
+    for offset in range(5):
+        member.commit("g", {("a", 0): offset, ("a", 2): offset}, version)
+    assert member.short == 3
+    assert committed(member.talk, "g") == {("a", 0): Position(4), ("a", 2): Position(4)}
+
+
+def test_it_ends_with_the_topic(tmp_path: Path) -> None:
+    member = Member(tmp_path, short=True)
+    for offset in range(3):
+        member.commit("g", {("a", 0): offset}, 9)
+    assert member.short == 1
+    member.talk.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name="a")]))
+    refused = member.commit("g", {("a", 0): 3}, 9)
+    assert member.short == 1
+    unknown = Member(tmp_path / "other", short=False).commit("g", {("b", 0): 3}, 9)
+    assert refused[4:] == unknown[4:].replace(b"b", b"a")
+
+
+def test_a_topic_that_grows_changes_nothing(tmp_path: Path) -> None:
+    member = Member(tmp_path, short=True)
+    for offset in range(3):
+        member.commit("g", {("a", 0): offset}, 9)
+    grown = CreatePartitionsTopic(name="a", count=5, assignments=None)
+    member.talk.ask(CreatePartitionsRequest(topics=[grown], timeout_ms=1000))
+    member.commit("g", {("a", 0): 9}, 9)
+    assert member.short == 2
+    assert committed(member.talk, "g") == {("a", 0): Position(9)}
