@@ -15,6 +15,7 @@ COMMANDS = (
     "report",
     "query",
     "dlq",
+    "evaluate",
 )
 """In the order in which --help lists them."""
 

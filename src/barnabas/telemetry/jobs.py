@@ -2,6 +2,7 @@
 
     topic gpu-telemetry -> bronze
     topic gpu-telemetry -> silver -> gold_10s, gold_1m
+    gold_10s -> findings, alerts, topic gpu-alerts
 
 `start` runs them side by side until they are stopped; `drain` runs them one stage after the other
 until everything that is there is in the tables. A job may be killed at any point: its next start
@@ -12,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from barnabas.telemetry import bronze, gold, lake, silver, topic_setup, topics
+from barnabas.telemetry import alerting, bronze, gold, lake, silver, topic_setup, topics
 from barnabas.telemetry.lake import Lake
 from barnabas.telemetry.silver import SilverSettings
 from barnabas.telemetry.thresholds import Thresholds
@@ -91,11 +92,18 @@ def _gold(table: str) -> Callable[["SparkSession", Lake, JobSettings], "DataStre
     return writer
 
 
+def _findings(spark: "SparkSession", lake_: Lake, settings: JobSettings) -> "DataStreamWriter":
+    notes = alerting.notes_stream(spark, lake_, settings.notes_a_batch)
+    write = alerting.write_batch(lake_, settings.thresholds, sender(settings))
+    return notes.writeStream.foreachBatch(write)
+
+
 JOBS = (
     Job("bronze", 0, _bronze),
     Job("silver", 0, _silver),
     Job("gold_10s", 1, _gold("gold_10s")),
     Job("gold_1m", 1, _gold("gold_1m")),
+    Job("findings", 2, _findings),
 )
 
 

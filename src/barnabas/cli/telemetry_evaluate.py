@@ -1,0 +1,111 @@
+"""`barnabas telemetry evaluate`: precision and recall of the findings in a lake."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from barnabas.cli.connection import Json
+from barnabas.cli.extras import needs_extra
+from barnabas.cli.failure import CommandError
+from barnabas.cli.output import print_json, print_table, say
+
+if TYPE_CHECKING:
+    from barnabas.telemetry.evaluation import Label, Reported, Score
+
+HELP = "Compare the findings in a lake with labels: precision and recall of each."
+EPILOG = (
+    "Examples: barnabas telemetry evaluate --labels truth.jsonl --lake lake ; "
+    "barnabas telemetry evaluate --phases phases.csv --lake lake --json"
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the group."""
+    app.command("evaluate", help=HELP, epilog=EPILOG)(evaluate)
+
+
+def evaluate(
+    *,
+    lake: Annotated[Path, typer.Option(help="The folder with the tables.")],
+    labels: Annotated[
+        Path | None, typer.Option(help="What was true, as `simulate --labels` writes it.")
+    ] = None,
+    phases: Annotated[
+        Path | None, typer.Option(help="The phases of a recording: phase,start_unix,end_unix.")
+    ] = None,
+    gpu: Annotated[
+        str | None, typer.Option(help="The GPU the phases are of, if the lake has several.")
+    ] = None,
+    tolerance: Annotated[
+        float, typer.Option(min=0, help="Seconds at the edges of a label that do not count.")
+    ] = 10.0,
+    as_json: Json = False,
+) -> None:
+    """Print a row for each finding."""
+    with needs_extra("telemetry"):
+        from barnabas.telemetry import evaluation
+        from barnabas.telemetry.thresholds import Thresholds
+
+        for table in ("findings", "gold_10s"):
+            if not (lake / table).is_dir():
+                raise CommandError(f"{lake} has no table {table}; --lake names the pipeline's lake")
+        reported, windows = evaluation.read_lake(lake)
+        truth = _truth(labels, phases, gpu, reported)
+        if phases is not None:
+            chosen = {each.gpu_id for each in truth}
+            reported = [each for each in reported if each.gpu_id in chosen]
+        scores = evaluation.evaluate(truth, reported, windows, Thresholds(), tolerance)
+    _print(scores, tolerance, as_json=as_json)
+
+
+def _truth(
+    labels: Path | None, phases: Path | None, gpu: str | None, reported: "list[Reported]"
+) -> "list[Label]":
+    from barnabas.telemetry import evaluation
+
+    try:
+        if labels is not None and phases is None:
+            return evaluation.read_labels(labels)
+        if phases is not None and labels is None:
+            return evaluation.read_phases(phases, gpu or _only_gpu(reported))
+    except evaluation.LabelError as error:
+        raise CommandError(str(error)) from error
+    raise CommandError("Say what was true: either --labels FILE or --phases FILE")
+
+
+def _only_gpu(reported: "list[Reported]") -> str:
+    found = {each.gpu_id for each in reported}
+    if len(found) != 1:
+        raise CommandError(f"The lake has findings of {len(found)} GPUs; name one with --gpu")
+    return found.pop()
+
+
+def _print(scores: "list[Score]", tolerance_s: float, *, as_json: bool) -> None:
+    if as_json:
+        rates = ("precision", "recall", "episode_recall")
+        print_json(
+            [asdict(each) | {name: getattr(each, name) for name in rates} for each in scores]
+        )
+        return
+    titles = ("FINDING", "PRECISION", "RECALL", "EPISODES", "RIGHT", "WRONG", "DUE", "MET")
+    rows = [
+        (
+            each.finding,
+            _rate(each.precision),
+            _rate(each.recall),
+            f"{each.episodes_met}/{each.episodes}",
+            each.right,
+            each.wrong,
+            each.due,
+            each.met,
+        )
+        for each in scores
+    ]
+    print_table(titles, rows)
+    say(f"By windows of one GPU; {tolerance_s:g} s at the edges of a label do not count.")
+
+
+def _rate(share: float | None) -> str | None:
+    return None if share is None else f"{share:.3f}"

@@ -1,0 +1,156 @@
+"""What one window of one GPU says by itself: gold rows in, findings out.
+
+Each rule is a condition and what to report, in Spark's built-in expressions. A rule whose metrics
+were not sampled compares with null, which is no finding: it stays silent. What needs the windows
+before (XIDs, trends, stalls, silence) is in `memory`, what needs the neighbours in `peers`.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812
+
+from barnabas.telemetry import tables
+from barnabas.telemetry.catalogue import CATALOGUE, Name
+from barnabas.telemetry.thresholds import Thresholds
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+FOUND = "found"
+"""The column with the findings of a row, an array of structs."""
+
+_REPORTED = ("finding", "severity", "value", "unit", "seconds", "joules", "detail")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """A condition over a gold row, and the finding it makes."""
+
+    name: Name
+    condition: "Column"
+    value: "Column"
+    seconds: "Column"
+    detail: "Column"
+    joules: "Column | None" = None
+
+    def found(self) -> "Column":
+        """Return the finding as a struct, null where the condition does not hold."""
+        entry = CATALOGUE[self.name]
+        columns = (
+            F.lit(self.name.value),
+            F.lit(entry.severity.value),
+            self.value.cast("double"),
+            F.lit(entry.unit),
+            self.seconds.cast("double"),
+            (F.lit(None) if self.joules is None else self.joules).cast("double"),
+            self.detail,
+        )
+        named = (column.alias(name) for column, name in zip(columns, _REPORTED, strict=True))
+        return F.when(self.condition, F.struct(*named))
+
+
+def findings(gold: "DataFrame", thresholds: Thresholds) -> "DataFrame":
+    """Return the findings of rows of level gpu, one row each, in the columns of the table."""
+    rows = with_findings(gold, window_rules(thresholds)).withColumn(FOUND, F.explode(FOUND))
+    wanted = (F.col(f"{FOUND}.{name}") for name in _REPORTED)
+    context = (each.name for each in tables.FINDINGS if each.name not in _REPORTED)
+    return rows.select(*context, *wanted)
+
+
+def with_findings(gold: "DataFrame", rules: tuple[Rule, ...]) -> "DataFrame":
+    """Add the column `found` to rows of level gpu: one pass, however many rules there are."""
+    found = F.array_compact(F.array(*(rule.found() for rule in rules)))
+    return gold.where(F.col("level") == "gpu").withColumn(FOUND, found)
+
+
+def window_rules(thresholds: Thresholds) -> tuple[Rule, ...]:
+    """Return the rules that look at one window alone."""
+    return (
+        _idle(thresholds),
+        _parked_memory(thresholds),
+        _launch_bound(thresholds),
+        _throttled(Name.POWER_CAPPED, "power_capped_share", "under the power cap", thresholds),
+        _throttled(Name.THERMAL_THROTTLED, "thermal_share", "throttled by heat", thresholds),
+    )
+
+
+def window_seconds() -> "Column":
+    """Return the length of the window of a row."""
+    return (F.unix_micros("window_end") - F.unix_micros("window_start")) / 1e6
+
+
+def _joules() -> "Column":
+    return F.coalesce(F.col("energy_joules"), F.col("power_usage_mean") * window_seconds())
+
+
+def _is_idle(thresholds: Thresholds) -> "Column":
+    return F.col("util_idle_share") >= thresholds.idle_share
+
+
+def _idle(thresholds: Thresholds) -> Rule:
+    share = F.col("util_idle_share")
+    watts = F.coalesce(F.col("power_usage_mean"), F.col("energy_joules") / window_seconds())
+    return Rule(
+        name=Name.IDLE,
+        condition=_is_idle(thresholds),
+        value=watts,
+        seconds=share * window_seconds(),
+        joules=share * _joules(),
+        detail=F.format_string("idle %.0f%% of the window", share * 100),
+    )
+
+
+def _parked_memory(thresholds: Thresholds) -> Rule:
+    """Memory that an idle card holds; its joules are the idle card's, and not counted twice."""
+    share = F.col("fb_used_p50") / F.col("fb_total")
+    return Rule(
+        name=Name.PARKED_MEMORY,
+        condition=_is_idle(thresholds) & (share >= thresholds.parked_memory_share),
+        value=F.col("fb_used_p50"),
+        seconds=F.col("util_idle_share") * window_seconds(),
+        detail=F.format_string(
+            "%.0f MiB (%.0f%%) held while idle", F.col("fb_used_p50"), share * 100
+        ),
+    )
+
+
+def _launch_bound(thresholds: Thresholds) -> Rule:
+    """Kernels run most of the time and yet draw no working power: launches, not work.
+
+    The middle sample decides on utilisation, so that a job with pauses (whose bursts do draw
+    power) is not taken for one; hardly any sample may draw working power, because the mean of
+    bursts and pauses is low too.
+    """
+    power_share = F.col("power_usage_p95") / F.col("power_limit")
+    occupied = F.coalesce(F.col("sm_active_mean") >= thresholds.working_sm_active, F.lit(False))
+    looks_busy = F.col("gpu_util_p50") >= thresholds.looks_busy_util_pct
+    frugal = power_share < thresholds.working_power_share
+    return Rule(
+        name=Name.LAUNCH_BOUND,
+        condition=looks_busy & frugal & ~occupied & ~_is_idle(thresholds),
+        value=F.col("gpu_util_mean"),
+        seconds=window_seconds(),
+        detail=F.format_string(
+            "%.0f%% utilised within %.0f%% of the power limit: launches, not work",
+            F.col("gpu_util_mean"),
+            power_share * 100,
+        ),
+    )
+
+
+def _throttled(name: Name, share_column: str, words: str, thresholds: Thresholds) -> Rule:
+    share = F.col(share_column)
+    lost_pct = F.greatest(F.lit(0.0), 1 - F.col("sm_clock_mean") / F.col("sm_clock_top")) * 100
+    clock = F.coalesce(F.format_string(", %.0f%% of the clock lost", lost_pct), F.lit(""))
+    known = F.when(F.col("sm_clock_mean").isNotNull() & F.col("sm_clock_top").isNotNull(), clock)
+    return Rule(
+        name=name,
+        condition=share >= thresholds.capped_share,
+        value=F.when(known.isNotNull(), lost_pct),
+        seconds=share * window_seconds(),
+        detail=F.concat(
+            F.format_string(f"{words} %.0f%% of the window", share * 100),
+            F.coalesce(known, F.lit("")),
+        ),
+    )

@@ -1,0 +1,19 @@
+"""How much a finding matters."""
+
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    """What is asked of whoever reads it."""
+
+    INFO = "info"
+    """Money or speed is lost; nothing is broken."""
+    WARNING = "warning"
+    """A job or a card suffers: look at it today."""
+    CRITICAL = "critical"
+    """A card is lost or will be: act now."""
+
+    @property
+    def rank(self) -> int:
+        """Return its place from the mildest, for comparisons."""
+        return list(Severity).index(self)

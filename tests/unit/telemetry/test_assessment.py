@@ -1,0 +1,160 @@
+"""Whole batches: silence and hosts, how batches are cut, and states that survive the disk."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("pyarrow", reason="needs pip install 'barnabas[spark]'")
+
+from barnabas.telemetry.assessment import Assessment, FleetState, assess
+from barnabas.telemetry.assessment_store import StateMissingError, StateStore
+from barnabas.telemetry.finding import Window, us
+from barnabas.telemetry.lake import Lake
+from barnabas.telemetry.thresholds import Thresholds
+
+THRESHOLDS = Thresholds()
+
+
+def window(number: int, gpu: str, host: str = "node-1", **metrics: Any) -> Window:
+    return Window(us(number * 10), us(number * 10 + 10), gpu, host, **metrics)
+
+
+def silence(assessment: Assessment) -> dict[str, int]:
+    counted: dict[str, int] = {}
+    for finding in assessment.findings:
+        if finding.finding == "missing":
+            counted[finding.gpu_id] = counted.get(finding.gpu_id, 0) + 1
+    return counted
+
+
+def told(assessment: Assessment) -> list[tuple[str, str]]:
+    return [
+        (alert.gpu_id, alert.state) for alert in assessment.alerts if alert.finding == "missing"
+    ]
+
+
+def test_a_card_is_missing_after_a_minute_and_until_it_returns() -> None:
+    rows = [window(number, "GPU-1") for number in range(30)]
+    rows += [window(number, "GPU-2") for number in [0, *range(20, 30)]]
+    assessment = assess(FleetState(), rows, [], THRESHOLDS)
+    assert silence(assessment) == {"GPU-2": 14}
+    assert told(assessment) == [("GPU-2", "raised"), ("GPU-2", "cleared")]
+
+
+def test_scrapes_every_half_minute_are_not_missing() -> None:
+    rows = [window(number, "GPU-1") for number in range(60)]
+    rows += [window(number, "GPU-2") for number in range(0, 60, 3)]
+    assert silence(assess(FleetState(), rows, [], THRESHOLDS)) == {}
+
+
+def test_a_host_that_goes_silent_is_one_alert() -> None:
+    others = [window(number, "GPU-1") for number in range(40)]
+    lost = [
+        window(n, f"GPU-{card}", "node-2") for card in range(2, 10) for n in range(card % 2 + 1)
+    ]
+    assessment = assess(FleetState(), others + lost, [], THRESHOLDS)
+    assert set(silence(assessment)) == {f"GPU-{card}" for card in range(2, 10)}
+    assert told(assessment) == [("host:node-2", "raised")]
+    (alert,) = (each for each in assessment.alerts if each.finding == "missing")
+    assert "none of its 8 GPUs" in alert.message
+
+
+def test_when_part_of_a_host_returns_the_rest_is_told_one_by_one() -> None:
+    rows = [window(number, "GPU-1") for number in range(40)]
+    rows += [window(0, f"GPU-{card}", "node-2") for card in (2, 3, 4)]
+    rows += [window(number, "GPU-2", "node-2") for number in range(20, 40)]
+    assessment = assess(FleetState(), rows, [], THRESHOLDS)
+    assert told(assessment) == [
+        ("host:node-2", "raised"),
+        ("GPU-3", "raised"),
+        ("GPU-4", "raised"),
+        ("host:node-2", "cleared"),
+    ]
+
+
+def test_a_card_that_is_gone_for_a_day_is_forgotten() -> None:
+    rows = [window(0, "GPU-2"), *(window(number, "GPU-1") for number in range(0, 9000, 3))]
+    assessment = assess(FleetState(), rows, [], THRESHOLDS)
+    assert set(assessment.state.fleet.gpus) == {"GPU-1"}
+    assert [state for _, state in told(assessment)][-1] == "cleared"
+
+
+shares = st.sampled_from([0.0, 0.5, 0.7, 1.0])
+rows_of_cards = st.lists(
+    st.tuples(
+        st.integers(0, 40),
+        st.integers(1, 3),
+        shares,
+        st.sampled_from([None, [], [13], [79], [31, 48]]),
+        st.sampled_from([None, 0.0, 7.0, 20.0]),
+    ),
+    max_size=60,
+    unique_by=lambda row: row[:2],
+)
+
+
+@given(rows_of_cards, st.sets(st.integers(0, 40)))
+def test_how_the_stream_is_cut_into_batches_does_not_show(
+    drawn: list[tuple[int, int, float, list[int] | None, float | None]], cuts: set[int]
+) -> None:
+    rows = [
+        window(
+            number,
+            f"GPU-{card}",
+            f"node-{card % 2}",
+            util_idle_share=idle,
+            util_busy_share=1 - idle,
+            util_falls=2,
+            fb_used_p50=5000.0,
+            xids=xids,
+            ecc_sbe_last=errors,
+        )
+        for number, card, idle, xids, errors in drawn
+    ]
+    whole = assess(FleetState(), rows, [], THRESHOLDS)
+    state, findings, alerts = FleetState(), [], []
+    for start, end in zip([0, *sorted(cuts)], [*sorted(cuts), 100], strict=True):
+        batch = [each for each in rows if us(start * 10) <= each.window_start < us(end * 10)]
+        part = assess(state, batch, [], THRESHOLDS)
+        state = part.state
+        findings += part.findings
+        alerts += part.alerts
+    assert (findings, alerts) == (whole.findings, whole.alerts)
+    assert state == whole.state
+
+
+def test_a_state_comes_back_from_disk_as_it_was(tmp_path: Path) -> None:
+    rows = [
+        window(
+            number,
+            f"GPU-{card}",
+            xids=[79] if number > card else [],
+            util_idle_share=0.5,
+            util_falls=1,
+            fb_used_p50=5000.0,
+            ecc_sbe_last=number * 2.0,
+        )
+        for number in range(40)
+        for card in range(3 if number < 20 else 2)
+    ]
+    state = assess(FleetState(), rows, [], THRESHOLDS).state
+    assert state.standing
+    StateStore(Lake(str(tmp_path))).save(7, state)
+    assert StateStore(Lake(str(tmp_path))).after(7) == state
+
+
+def test_an_empty_state_comes_back_too(tmp_path: Path) -> None:
+    StateStore(Lake(str(tmp_path))).save(0, FleetState())
+    assert StateStore(Lake(str(tmp_path))).after(0) == FleetState()
+
+
+def test_old_states_are_swept_and_a_lost_one_says_what_to_do(tmp_path: Path) -> None:
+    store = StateStore(Lake(str(tmp_path)))
+    for batch_id in range(20):
+        store.save(batch_id, FleetState())
+    assert len(list((tmp_path / "_work" / "findings-gpus").iterdir())) == 10
+    with pytest.raises(StateMissingError, match="start with an empty lake"):
+        StateStore(Lake(str(tmp_path))).after(3)
