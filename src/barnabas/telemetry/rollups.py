@@ -4,7 +4,7 @@ The rows of a window are sorted by GPU and time once; everything else is a pass 
 the number of the window and GPU beside each value. Windows of GPUs carry their samples to those of
 hosts and models, whose percentiles are exact, too.
 
-A GPU belongs to the host, model and namespace that its last sample in the window names.
+A GPU belongs to the host, model, namespace and pod that its last sample in the window names.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ WITH_VALUES = pa.schema(
 )
 """Windows of GPUs on their way to the other levels."""
 NEEDED = (
-    *("gpu_id", "timestamp", "hostname", "model", "namespace"),
+    *("gpu_id", "timestamp", "hostname", "model", "namespace", "pod"),
     *ROLLED,
     *("fb_total", "fb_free", "power_limit", "max_sm_clock", "clock_reasons", "energy"),
     *("ecc_sbe", "ecc_dbe", "remapped_rows", "pcie_replay", "xid"),
@@ -152,7 +152,7 @@ def _frame(rows: pa.Table, width_s: int) -> _Frame:
     fresh[1:] = (window[1:] != window[:-1]) | (names[1:] != names[:-1])
     firsts = np.flatnonzero(fresh)
     return _Frame(
-        rows=rows.select(["gpu_id", "hostname", "model", "namespace"]).take(pa.array(order)),
+        rows=rows.select(["gpu_id", "hostname", "model", "namespace", "pod"]).take(pa.array(order)),
         time_us=time_us[order],
         cell=np.cumsum(fresh) - 1,
         cells=len(firsts),
@@ -291,7 +291,7 @@ def _counter_watts(frame: _Frame) -> np.ndarray:
 
 
 def _xids(frame: _Frame) -> pa.Array:
-    """Return the changes of the XID of each cell, zeros left out."""
+    """Return the changes of the XID of each cell, zeros left out; null where it is not sampled."""
     xid = frame.column["xid"]
     there = np.flatnonzero(~np.isnan(xid))
     codes, cell = xid[there].astype(np.int32), frame.cell[there]
@@ -302,7 +302,8 @@ def _xids(frame: _Frame) -> pa.Array:
     entries = pa.StructArray.from_arrays([times, pa.array(codes[news])], ["timestamp", "xid"])
     ends = np.cumsum(np.bincount(cell[news], minlength=frame.cells))
     offsets = pa.array(np.concatenate(([0], ends)).astype(np.int32))
-    return pa.ListArray.from_arrays(offsets, entries)
+    unsampled = pa.array(np.bincount(cell, minlength=frame.cells) == 0)
+    return pa.ListArray.from_arrays(offsets, entries, mask=unsampled)
 
 
 def _table(frame: _Frame, columns: dict[str, object]) -> pa.Table:
