@@ -1,0 +1,137 @@
+"""One connection to one broker, with several requests on their way.
+
+    pipeline.send(first); pipeline.send(second)
+    pipeline.receive(ProduceResponse); pipeline.receive(ProduceResponse)
+
+Answers come in the order of the requests, as the protocol promises. Record batches are handed to
+the socket as they lie in memory. A pipeline that failed once is of no more use: close it.
+"""
+
+import socket
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from barnabas.model.errors import WireError
+from barnabas.model.ports import Buffer
+from barnabas.protocol.apis import APIS, ApiFacts
+from barnabas.protocol.codec import decode_exact, encoder, parts_encoder
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.request_header import RequestHeader
+from barnabas.wire.failures import LinkError
+from barnabas.wire.link import _KEYS, _LENGTH, ANSWER_BYTES_MAX, Link, _is_flexible
+
+BUFFERS_A_CALL = 64
+"""How many buffers one system call is given; every system takes at least so many."""
+
+M = TypeVar("M", bound=Message)
+
+
+class Pipeline(Link):
+    """A link on which a request need not wait for the answer to the one before it."""
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        client_id: str = "barnabas",
+        ceilings: Mapping[type[Message], int] | None = None,
+    ) -> None:
+        """Take the highest version to speak of some APIs, besides what `Link` takes."""
+        super().__init__(host, port, client_id)
+        self._ceilings = dict(ceilings or {})
+        self._awaited: deque[tuple[int, ApiFacts, int]] = deque()
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    @property
+    def in_flight(self) -> int:
+        """How many answers are awaited."""
+        return len(self._awaited)
+
+    def version(self, request: type[Message]) -> int:
+        """Return the highest version that both sides know and that the ceiling allows."""
+        return min(super().version(request), self._ceilings.get(request, 32767))
+
+    def ask(self, request: Message, expected: type[M]) -> M:
+        """Send a request and return its answer; nothing else may be on its way."""
+        assert not self._awaited, "an answer to another request comes first"
+        return super().ask(request, expected)
+
+    def send(self, request: Message, *, answered: bool = True) -> None:
+        """Send a request and return at once; one that is not answered is forgotten."""
+        version = self.version(type(request))
+        facts = APIS[_KEYS[type(request).__name__]]
+        self._correlation_id += 1
+        header = RequestHeader(
+            request_api_key=_KEYS[facts.request],
+            request_api_version=version,
+            correlation_id=self._correlation_id,
+            client_id=self._client_id,
+        )
+        head = encoder(RequestHeader, 2 if version >= facts.flexible_from else 1)(header)
+        parts = parts_encoder(type(request), version)(request)
+        size = len(head) + sum(len(part) for part in parts)
+        if answered:
+            self._awaited.append((self._correlation_id, facts, version))
+        with self._blamed(facts):
+            self._send_all([_LENGTH.pack(size) + head, *parts])
+
+    def receive(self, expected: type[M]) -> M:
+        """Wait for the answer to the oldest request that has none yet."""
+        if not self._awaited:
+            raise LinkError(f"{self._address} was connected to anew and owes no answer")
+        correlation_id, facts, version = self._awaited.popleft()
+        with self._blamed(facts):
+            (size,) = _LENGTH.unpack(self._receive(4))
+            if not 4 <= size <= ANSWER_BYTES_MAX:
+                raise WireError(f"an answer of {size} bytes")
+            frame = self._receive(size)
+            if frame[:4] != _LENGTH.pack(correlation_id):
+                raise WireError("an answer to another request")
+            return decode_exact(expected, version, frame, 5 if _is_flexible(facts, version) else 4)
+
+    def _send_all(self, parts: Sequence[Buffer]) -> None:
+        views = [memoryview(part).cast("B") for part in parts if len(part)]
+        first = 0
+        while first < len(views):
+            sent = self._socket.sendmsg(views[first : first + BUFFERS_A_CALL])
+            while first < len(views) and sent >= len(views[first]):
+                sent -= len(views[first])
+                first += 1
+            if sent:
+                views[first] = views[first][sent:]
+
+
+class Pool:
+    """Pipelines by address, opened on first use and kept."""
+
+    def __init__(self, client_id: str, ceilings: Mapping[type[Message], int]) -> None:
+        self._client_id = client_id
+        self._ceilings = ceilings
+        self._pipelines: dict[tuple[str, int], Pipeline] = {}
+
+    def to(self, host: str, port: int) -> Pipeline:
+        """Return the connection to an address."""
+        found = self._pipelines.get((host, port))
+        if found is None:
+            try:
+                found = Pipeline(host, port, self._client_id, self._ceilings)
+            except OSError as error:
+                raise LinkError(
+                    f"Nobody answers at {host}:{port} ({error.strerror or error}); start the "
+                    "broker, or correct its advertised address"
+                ) from error
+            self._pipelines[host, port] = found
+        return found
+
+    def drop(self, host: str, port: int) -> None:
+        """Hang up on one address."""
+        found = self._pipelines.pop((host, port), None)
+        if found is not None:
+            found.close()
+
+    def close(self) -> None:
+        """Hang up on all; the next use connects anew."""
+        for pipeline in self._pipelines.values():
+            pipeline.close()
+        self._pipelines.clear()
