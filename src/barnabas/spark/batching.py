@@ -6,6 +6,7 @@ chunks of `batch.size` bytes, and encode.
 """
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from barnabas.spark.encoding import (
     Chunk,
     Encoded,
     Integers,
+    RowError,
     Rows,
     as_binary,
     encode,
@@ -28,10 +30,6 @@ from barnabas.spark.sink_columns import Columns
 
 SLICE_BYTES = 4 << 20
 """Arrow batches are taken in slices of about this size: encoding one while another travels."""
-
-
-class RowError(Exception):
-    """A row cannot be written; the message says what is wrong with it."""
 
 
 class Batcher:
@@ -65,9 +63,10 @@ class Batcher:
     def _rows(self, batch: pa.RecordBatch, now_ms: int) -> Rows:
         columns = self._columns
         headers = None if columns.headers is None else batch.column(columns.headers)
-        has_headers = headers is not None and pc.any(
-            pc.greater(pc.fill_null(pc.list_value_length(headers), 0), 0)
-        ).as_py()
+        has_headers = (
+            headers is not None
+            and pc.any(pc.greater(pc.fill_null(pc.list_value_length(headers), 0), 0)).as_py()
+        )
         return Rows(
             values=as_binary(batch.column(columns.value)),
             keys=None if columns.key is None else as_binary(batch.column(columns.key)),
@@ -101,7 +100,9 @@ class Batcher:
         encoded = names.dictionary_encode()
         topics = encoded.dictionary.to_pylist()
         indexes = encoded.indices.to_numpy().astype(np.int64)
-        return Places(topics, indexes, self._partitions_by_topic(topics, indexes, batch, rows, sizes))
+        return Places(
+            topics, indexes, self._partitions_by_topic(topics, indexes, batch, rows, sizes)
+        )
 
     def _partitions_by_topic(
         self,
@@ -128,7 +129,8 @@ class Batcher:
         if self._columns.partition is None:
             return self._defaults(rows, sizes, count)
         column = batch.column(self._columns.partition)
-        named = pc.fill_null(column, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        filled = pc.fill_null(column, -1).to_numpy(zero_copy_only=False)
+        named: Integers = filled.astype(np.int64)
         unnamed = column.is_null().to_numpy(zero_copy_only=False)
         wrong = named[((named < 0) & ~unnamed) | (named >= count)]
         if len(wrong):
@@ -155,7 +157,7 @@ class Batcher:
         codes = places.codes[order]
         ends = np.cumsum(sizes[order])
         bounds = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
-        for start, stop in zip(bounds, bounds[1:], strict=False):
+        for start, stop in pairwise(bounds):
             topic = places.topics[int(places.topic_indexes[order[start]])]
             partition = int(places.partitions[order[start]])
             while start < stop:

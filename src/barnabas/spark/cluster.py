@@ -90,7 +90,7 @@ class Topic(NamedTuple):
 
     leaders: dict[int, Address]
     """By partition; one without a leader is missing."""
-    count: int
+    partitions: int
     seen_at_s: float
 
 

@@ -14,7 +14,7 @@ Rows come sorted by partition and cut into chunks, one record batch a chunk; `Ch
 """
 
 import struct
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,8 +40,14 @@ RECORD_OVERHEAD_BYTES = 26
 
 NO_HEADERS = b"\x00"
 VARINT_BYTES_MAX = 10
+MORE = np.uint8(0x80)
+"""The bit of a varint's byte that says that another one follows."""
 _CRC = struct.Struct(">I")
 _CRC_AT = 17
+
+
+class RowError(ValueError):
+    """A row cannot be written; the message says what is wrong with it."""
 
 
 class Rows(NamedTuple):
@@ -83,7 +89,7 @@ class Encoded(NamedTuple):
     last_timestamp_ms: int
 
     @property
-    def count(self) -> int:
+    def records(self) -> int:
         """How many records."""
         return self.chunk.stop - self.chunk.start
 
@@ -104,9 +110,7 @@ def encode(rows: Rows, chunks: list[Chunk], now_ms: int) -> list[Encoded]:
     offsets = byte_offsets(joined)
     data = memoryview(joined.buffers()[2]).cast("B")
     return [
-        Encoded(
-            chunk, data[offsets[chunk.start] : offsets[chunk.stop]], int(first), int(last)
-        )
+        Encoded(chunk, data[offsets[chunk.start] : offsets[chunk.stop]], int(first), int(last))
         for chunk, first, last in zip(chunks, firsts, lasts, strict=True)
     ]
 
@@ -147,9 +151,7 @@ def _joined(
         between = varint_column([raw_values], kind)
         parts = [varint_column(before, kind), rows.keys, between, rows.values, suffix]
     empty = pa.scalar(b"", kind)
-    return pc.binary_join_element_wise(
-        *parts, empty, null_handling="replace", null_replacement=b""
-    )
+    return pc.binary_join_element_wise(*parts, empty, null_handling="replace", null_replacement=b"")
 
 
 def frame(
@@ -169,13 +171,13 @@ def frame(
         MAGIC,
         0,
         codec | (TRANSACTIONAL if producer.transactional else 0),
-        encoded.count - 1,
+        encoded.records - 1,
         encoded.first_timestamp_ms,
         encoded.last_timestamp_ms,
         producer.producer_id,
         producer.producer_epoch,
         base_sequence,
-        encoded.count,
+        encoded.records,
     )
     _CRC.pack_into(batch, _CRC_AT, crc32c(memoryview(batch)[CRC_FROM:]))
     return batch
@@ -190,6 +192,8 @@ def header_column(headers: pa.Array) -> pa.Array:
     counts = counts.astype(np.int64)
     flat = headers.flatten()
     names, values = as_binary(flat.field("key")), as_binary(flat.field("value"))
+    if names.null_count:
+        raise RowError("A header has no key; headers are struct<key: string, value: binary>")
     name_lengths, _ = lengths_and_sizes(names)
     value_lengths, _ = lengths_and_sizes(values)
     pieces = pc.binary_join_element_wise(
@@ -256,17 +260,17 @@ def _add_varint(
     low = int(raw.min(initial=top))
     present: npt.NDArray[np.bool_] | None = None
     for place in range(VARINT_BYTES_MAX):
-        bits = (raw >> np.uint64(7 * place)).astype(np.uint8) & 0x7F
+        bits = (raw >> np.uint64(7 * place)).astype(np.uint8) & np.uint8(0x7F)
         following = 7 * (place + 1)
         masks.append(present)
         if top >> following == 0:
             columns.append(bits)
             return
         if low >> following:
-            columns.append(bits | 0x80)
+            columns.append(bits | MORE)
             continue
         present = raw >= np.uint64(1 << following)
-        columns.append(bits | (present.view(np.uint8) << 7))
+        columns.append(bits | (present * MORE))
 
 
 def _masked_column(
@@ -285,7 +289,7 @@ def _masked_column(
     return _binary_array(offsets, pa.py_buffer(table[chosen]), kind)
 
 
-def _binary_array(offsets: Integers, data: Any, kind: pa.DataType) -> pa.Array:
+def _binary_array(offsets: Integers, data: pa.Buffer, kind: pa.DataType) -> pa.Array:
     width = np.int64 if pa.types.is_large_binary(kind) else np.int32
     buffers = [None, pa.py_buffer(offsets.astype(width)), data]
     return pa.Array.from_buffers(kind, len(offsets) - 1, buffers)

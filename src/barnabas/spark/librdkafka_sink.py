@@ -4,7 +4,7 @@ The direct path speaks plaintext alone. Elsewhere rows go through confluent-kafk
 at least once, at a fraction of the speed. Keys land where Java puts them here too.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import confluent_kafka
@@ -16,6 +16,7 @@ from barnabas.spark.sink_options import SinkOptions
 if TYPE_CHECKING:
     import pyarrow as pa
 
+Report = Callable[[confluent_kafka.KafkaError | None, confluent_kafka.Message], None]
 PARTITIONER = "murmur2_random"
 ANY_PARTITION = -1
 
@@ -26,7 +27,9 @@ def write_by_librdkafka(
     """Write all rows; return how many, once every one of them is acknowledged."""
     failures: list[str] = []
 
-    def delivered(error: Any, message: Any) -> None:
+    def delivered(
+        error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message
+    ) -> None:
         if error is not None:
             failures.append(f"{message.topic()}-{message.partition()}: {error.str()}")
 
@@ -53,7 +56,9 @@ def write_by_librdkafka(
     return rows
 
 
-def _produce(producer: Any, message: dict[str, Any], delivered: Any) -> None:
+def _produce(
+    producer: confluent_kafka.Producer, message: dict[str, Any], delivered: Report
+) -> None:
     while True:
         try:
             producer.produce(**message, on_delivery=delivered)

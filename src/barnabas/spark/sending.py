@@ -143,7 +143,7 @@ class Sender:
         place = (chunk.topic, chunk.partition)
         sequence = self._sequences[place] if self.producer.producer_id >= 0 else -1
         data = frame(encoded, self.delivery.codec, self.delivery.level, self.producer, sequence)
-        self._sequences[place] = (self._sequences[place] + encoded.count) % SEQUENCES
+        self._sequences[place] = (self._sequences[place] + encoded.records) % SEQUENCES
         self.sent_bytes += len(data)
         self._batches += 1
         return Batch(chunk.topic, chunk.partition, sequence, self._batches, data)
@@ -170,20 +170,27 @@ class Sender:
             return None
 
     def _send(self, leader: Address, batches: list[Batch]) -> list[Batch]:
+        """Send one request, once there is room for it; return what has failed until then."""
+        failed = self._make_room(leader)
+        if failed:
+            return failed + batches
+        answered = self.delivery.acks != 0
+        if answered:
+            self._in_flight[leader].append(batches)
+        try:
+            self.cluster.pipeline(leader).send(self._request(batches), answered=answered)
+        except LinkError:
+            return self._lost(leader) if answered else batches
+        return []
+
+    def _make_room(self, leader: Address) -> list[Batch]:
         waiting = self._in_flight[leader]
         failed: list[Batch] = []
         try:
             while len(waiting) >= self.delivery.in_flight_max:
                 failed += self._receive(leader)
-            if failed:
-                return failed + batches
-            if self.delivery.acks:
-                waiting.append(batches)
-            self.cluster.pipeline(leader).send(
-                self._request(batches), answered=self.delivery.acks != 0
-            )
         except LinkError:
-            failed += self._lost(leader) if self.delivery.acks else batches
+            failed += self._lost(leader)
         return failed
 
     def _request(self, batches: list[Batch]) -> ProduceRequest:

@@ -26,9 +26,9 @@ task or a replayed batch writes its rows again, as Spark's own connector does.
 import random
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import (
@@ -67,7 +67,7 @@ class Written(WriterCommitMessage):
 class Sink:
     """What batch and stream writers have in common."""
 
-    def __init__(self, schema: StructType, options: Any) -> None:
+    def __init__(self, schema: StructType, options: Mapping[str, str]) -> None:
         """Check columns and options: this runs where the query is planned."""
         self._options = parse_options(options)
         self._columns = find_columns(
@@ -114,7 +114,9 @@ class Sink:
 class BatchWriter(Sink, DataSourceArrowWriter):
     """Writes a DataFrame to topics."""
 
-    def __init__(self, schema: StructType, options: Any, overwrite: bool = False) -> None:  # noqa: FBT001, FBT002 - Spark's
+    def __init__(
+        self, schema: StructType, options: Mapping[str, str], overwrite: bool = False
+    ) -> None:
         """Take the rows' schema and the options; a topic cannot be overwritten."""
         if overwrite:
             raise ValueError(
@@ -199,7 +201,7 @@ class Task:
             self._columns,
             self._options.topic,
             self._options.batch_bytes,
-            lambda topic: self._cluster.topic(topic).count,
+            lambda topic: self._cluster.topic(topic).partitions,
             random.Random().randrange(1 << 16),
         )
         rows, batch, marked = 0, first, None
@@ -208,7 +210,9 @@ class Task:
             for encoded in batcher.encoded(batch, time.time_ns() // 1_000_000):
                 marked = marked or encoded[0].chunk.topic
                 if self._transaction is not None:
-                    self._transaction.add((each.chunk.topic, each.chunk.partition) for each in encoded)
+                    self._transaction.add(
+                        (each.chunk.topic, each.chunk.partition) for each in encoded
+                    )
                 sender.send(encoded)
             batch = next(rest, None)
         sender.flush()

@@ -81,9 +81,7 @@ def find_columns(schema: StructType, *, topic: str | None, headers: bool = True)
 
 
 def _find(schema: StructType, name: str) -> int | None:
-    places = [
-        place for place, field in enumerate(schema.fields) if field.name.lower() == name
-    ]
+    places = [place for place, field in enumerate(schema.fields) if field.name.lower() == name]
     if not places:
         return None
     if len(places) > 1:

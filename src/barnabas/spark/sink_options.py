@@ -167,7 +167,9 @@ def _delivery(properties: Mapping[str, str], *, exactly_once: bool) -> Delivery:
     if acks not in ACKS:
         raise OptionError(f"kafka.acks is {acks!r}; it must be all, 1 or 0")
     if exactly_once and ACKS[acks] != -1:
-        raise OptionError(f"kafka.acks={acks} may lose rows; leave it out, or set exactlyOnce=false")
+        raise OptionError(
+            f"kafka.acks={acks} may lose rows; leave it out, or set exactlyOnce=false"
+        )
     level = properties.get("compression.level")
     timeouts = ("delivery.timeout.ms", "message.timeout.ms")
     in_flight = ("max.in.flight.requests.per.connection", "max.in.flight")
