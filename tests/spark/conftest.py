@@ -41,3 +41,26 @@ def spark() -> Iterator["SparkSession"]:
 def broker() -> Iterator[Broker]:
     with Broker() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def sink(spark: "SparkSession") -> str:
+    """The name of a data source that has a write side alone."""
+    from pyspark.sql.datasource import DataSource
+    from pyspark.sql.types import StructType
+
+    from barnabas.spark.sink import BatchWriter, StreamWriter
+
+    class SinkAlone(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "sink-alone"
+
+        def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+            return BatchWriter(schema, self.options, overwrite)
+
+        def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802
+            return StreamWriter(schema, self.options)
+
+    spark.dataSource.register(SinkAlone)
+    return SinkAlone.name()
