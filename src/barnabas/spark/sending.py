@@ -118,6 +118,8 @@ class Sender:
     transactional_id: str | None = None
     sent_bytes: int = 0
     _batches: int = 0
+    _opened: set[tuple[str, int]] = field(default_factory=set)
+    """The partitions that have answered a batch."""
     _sequences: dict[tuple[str, int], int] = field(default_factory=lambda: defaultdict(int))
     _in_flight: dict[Address, deque[list[Batch]]] = field(
         default_factory=lambda: defaultdict(deque)
@@ -128,7 +130,7 @@ class Sender:
         failed: list[Batch] = []
         for group in _rounds([self._framed(each) for each in encoded]):
             # What follows a batch that failed would only leave a gap in front of it.
-            failed += group if failed else self._dispatch(group)
+            failed += group if failed else self._open(group)
         if failed:
             self._recover(failed)
 
@@ -147,6 +149,20 @@ class Sender:
         self.sent_bytes += len(data)
         self._batches += 1
         return Batch(chunk.topic, chunk.partition, sequence, self._batches, data)
+
+    def _open(self, batches: list[Batch]) -> list[Batch]:
+        """Send batches, and wait for the answer where a partition gets its first one.
+
+        A broker that knows nothing of a producer takes any sequence number from it. If the first
+        batch failed with the second on its way behind it, the second would take its place.
+        """
+        failed = self._dispatch(batches)
+        new = {(batch.topic, batch.partition) for batch in batches} - self._opened
+        if new and not failed:
+            failed = self._drain()
+        if not failed:
+            self._opened |= new
+        return failed
 
     def _dispatch(self, batches: list[Batch]) -> list[Batch]:
         """Send batches of different partitions; return those, and earlier ones, that failed."""
@@ -258,10 +274,11 @@ class Sender:
             failed = self._again(failed)
 
     def _again(self, failed: list[Batch]) -> list[Batch]:
+        """Send again one batch a partition at a time, up to the first that fails."""
         self.cluster.forget()
         rest: list[Batch] = []
         for group in _rounds(sorted(failed, key=lambda batch: batch.number)):
-            rest += group if rest else self._dispatch(group)
+            rest += group if rest else self._dispatch(group) + self._drain()
         return rest
 
 
