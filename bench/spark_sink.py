@@ -142,8 +142,8 @@ def stream_measure(
         query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
         query.awaitTermination()
         batches = [each for each in query.recentProgress if each["numInputRows"]][1:]
-        taken_ms = sum(each["durationMs"]["triggerExecution"] for each in batches)
-        return float(sum(each["numInputRows"] for each in batches)) / taken_ms * 1000
+        taken_ms = int(sum(each["durationMs"]["triggerExecution"] for each in batches))
+        return int(sum(each["numInputRows"] for each in batches)) / taken_ms * 1000
 
     return measure
 

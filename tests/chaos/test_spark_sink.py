@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from time import monotonic
@@ -95,7 +96,9 @@ class Driver:
 
 
 @pytest.mark.timeout(1800)
-def test_every_row_once_whatever_is_killed(tmp_path: Path, record_property) -> None:
+def test_every_row_once_whatever_is_killed(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     rng = Random(4)
     (tmp_path / "in").mkdir()
     for number in range(FILES):

@@ -3,20 +3,24 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
 import pyarrow as pa
 import pytest
 from confluent_kafka.admin import AdminClient
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as everyone calls it
 
 from barnabas.testing.broker import Broker
 from barnabas.testing.topic_reading import Seen, committed_records, create_topic
 
 
+class Write(Protocol):
+    def __call__(self, rows: DataFrame, **options: str) -> None: ...
+
+
 @pytest.fixture
-def write(sink: str, broker: Broker):  # noqa: ANN201 - a function
+def write(sink: str, broker: Broker) -> Write:
     def write(rows: DataFrame, **options: str) -> None:
         named = {name.replace("_", "."): value for name, value in options.items()}
         writer = rows.write.format(sink).mode("append").options(**named)
@@ -29,7 +33,7 @@ def read(broker: Broker, topic: str) -> list[Seen]:
     return committed_records(broker.bootstrap, topic)
 
 
-def test_every_column(spark: SparkSession, write, broker: Broker) -> None:
+def test_every_column(spark: SparkSession, write: Write, broker: Broker) -> None:
     first = create_topic(broker.bootstrap, "columns-1", 4)
     second = create_topic(broker.bootstrap, "columns-2", 1)
     at = datetime(2024, 5, 6, 7, 8, 9, 123000, tzinfo=UTC)
@@ -50,7 +54,9 @@ def test_every_column(spark: SparkSession, write, broker: Broker) -> None:
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_many_rows_in_every_codec(spark: SparkSession, write, broker: Broker, codec: str) -> None:
+def test_many_rows_in_every_codec(
+    spark: SparkSession, write: Write, broker: Broker, codec: str
+) -> None:
     topic = create_topic(broker.bootstrap, f"codec-{codec}", 3)
     rows = spark.range(20_000).selectExpr(
         "CAST(id AS STRING) AS key", "repeat(CAST(id AS STRING), 10) AS value"
@@ -60,13 +66,13 @@ def test_many_rows_in_every_codec(spark: SparkSession, write, broker: Broker, co
     assert found == {str(number).encode(): str(number).encode() * 10 for number in range(20_000)}
 
 
-def test_values_of_nearly_a_megabyte(spark: SparkSession, write, broker: Broker) -> None:
+def test_values_of_nearly_a_megabyte(spark: SparkSession, write: Write, broker: Broker) -> None:
     topic = create_topic(broker.bootstrap, "large")
     write(spark.range(20).selectExpr("repeat('x', 900000) AS value"), topic=topic)
     assert [len(each.value or b"") for each in read(broker, topic)] == [900_000] * 20
 
 
-def test_at_least_once(spark: SparkSession, write, broker: Broker) -> None:
+def test_at_least_once(spark: SparkSession, write: Write, broker: Broker) -> None:
     topic = create_topic(broker.bootstrap, "plain", 2)
     rows = spark.range(1000).selectExpr("CAST(id AS STRING) AS value")
     write(rows, topic=topic, exactlyOnce="false")
@@ -83,21 +89,21 @@ def test_at_least_once(spark: SparkSession, write, broker: Broker) -> None:
     ],
 )
 def test_mistakes_are_told_when_the_query_is_planned(
-    spark: SparkSession, write, select: str, options: dict[str, str], remedy: str
+    spark: SparkSession, write: Write, select: str, options: dict[str, str], remedy: str
 ) -> None:
     with pytest.raises(PySparkException) as caught:
         write(spark.range(1).selectExpr(select), **options)
     assert remedy in str(caught.value)
 
 
-def test_a_topic_that_nobody_may_write_to(spark: SparkSession, write) -> None:
+def test_a_topic_that_nobody_may_write_to(spark: SparkSession, write: Write) -> None:
     with pytest.raises(PySparkException) as caught:
         write(spark.range(1).selectExpr("'v' AS value"), topic="__consumer_offsets")
     assert "__consumer_offsets" in str(caught.value)
 
 
 def test_a_task_that_fails_halfway_and_is_tried_again(
-    spark: SparkSession, write, broker: Broker, tmp_path: Path
+    spark: SparkSession, write: Write, broker: Broker, tmp_path: Path
 ) -> None:
     topic = create_topic(broker.bootstrap, "retried", 2)
     marks = str(tmp_path)
@@ -107,7 +113,9 @@ def test_a_task_that_fails_halfway_and_is_tried_again(
 
         from pyspark import TaskContext
 
-        mark = Place(marks) / str(TaskContext.get().partitionId())
+        task = TaskContext.get()
+        assert task is not None
+        mark = Place(marks) / str(task.partitionId())
         for number, batch in enumerate(batches):
             yield batch
             if number == 2 and not mark.exists():
@@ -122,7 +130,7 @@ def test_a_task_that_fails_halfway_and_is_tried_again(
 
 
 def test_a_job_that_fails_leaves_no_row_and_no_open_transaction(
-    spark: SparkSession, write, broker: Broker
+    spark: SparkSession, write: Write, broker: Broker
 ) -> None:
     topic = create_topic(broker.bootstrap, "failed")
 
@@ -137,7 +145,7 @@ def test_a_job_that_fails_leaves_no_row_and_no_open_transaction(
 
 
 def test_a_version_of_an_application_is_written_once(
-    spark: SparkSession, write, broker: Broker
+    spark: SparkSession, write: Write, broker: Broker
 ) -> None:
     topic = create_topic(broker.bootstrap, "versions")
     rows = spark.range(10).selectExpr("CAST(id AS STRING) AS value")
@@ -146,7 +154,9 @@ def test_a_version_of_an_application_is_written_once(
     assert len(read(broker, topic)) == 20
 
 
-def test_a_finished_job_leaves_no_group_behind(spark: SparkSession, write, broker: Broker) -> None:
+def test_a_finished_job_leaves_no_group_behind(
+    spark: SparkSession, write: Write, broker: Broker
+) -> None:
     topic = create_topic(broker.bootstrap, "groups")
     write(spark.range(10).selectExpr("'v' AS value"), topic=topic, transactionalIdPrefix="tidy")
     admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})

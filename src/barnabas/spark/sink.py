@@ -23,7 +23,6 @@ With exactlyOnce=false rows are written by an idempotent producer without transa
 task or a replayed batch writes its rows again, as Spark's own connector does.
 """
 
-import random
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -50,6 +49,8 @@ if TYPE_CHECKING:
 
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
+SPREAD = 0xFFFF
+"""Tasks begin anywhere, lest rows without a key crowd the first partition."""
 
 
 @dataclass
@@ -202,7 +203,7 @@ class Task:
             self._options.topic,
             self._options.batch_bytes,
             lambda topic: self._cluster.topic(topic).partitions,
-            random.Random().randrange(1 << 16),
+            time.time_ns() & SPREAD,
         )
         rows, batch, marked = 0, first, None
         while batch is not None:

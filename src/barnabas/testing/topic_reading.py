@@ -60,7 +60,7 @@ def _read_all(consumer: Consumer, topic: str) -> list[Seen]:
             error = message.error()
             if error is None:
                 found.append(_seen(message))
-            elif error.code() == confluent_kafka.KafkaError._PARTITION_EOF:  # noqa: SLF001 - its name
+            elif error.code() == confluent_kafka.KafkaError._PARTITION_EOF:
                 open_partitions.discard(message.partition())
             else:
                 raise confluent_kafka.KafkaException(error)
