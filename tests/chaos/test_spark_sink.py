@@ -17,10 +17,11 @@ from barnabas.testing.topic_reading import committed_records, create_topic
 pytest.importorskip("pyspark")
 pytestmark = [pytest.mark.slow, pytest.mark.chaos]
 
-FILES = 60
-ROWS_A_FILE = 4000
+FILES = 40
+ROWS_A_FILE = 5000
 KILLS = int(os.environ.get("CHAOS_KILLS", "8"))
 PATIENCE_S = 600
+VICTIMS = ("driver", "worker", "broker")
 
 STREAM = """
 import sys
@@ -118,23 +119,30 @@ def test_every_row_once_whatever_is_killed(
 
 
 def _run_to_the_end(broker: BrokerSubprocess, folder: Path, rng: Random) -> dict[str, int]:
+    """Kill something after each batch, at any moment of the next ones; stop at the end of input."""
     kills = {"driver": 0, "worker": 0, "broker": 0}
     deadline_s = monotonic() + PATIENCE_S * 2
+    done = _batches_done(folder)
     driver = Driver(broker.bootstrap, folder)
     try:
-        while not driver.finished(rng.uniform(0.5, 4)):
+        while not driver.finished(rng.uniform(0.1, 2)):
             assert monotonic() < deadline_s, (folder / "driver.log").read_text()[-3000:]
             if driver.process.poll() is not None:
                 driver.close()
                 driver = Driver(broker.bootstrap, folder)
-            elif sum(kills.values()) < KILLS:
-                victim = rng.choice(["driver", "worker", "broker"])
+            elif sum(kills.values()) < KILLS and _batches_done(folder) > done:
+                done = _batches_done(folder)
+                victim = VICTIMS[sum(kills.values()) % len(VICTIMS)]
                 kills[victim] += 1
                 driver = _kill(victim, driver, broker, folder, rng)
     finally:
         if driver.process.poll() is None:
             driver.kill()
     return kills
+
+
+def _batches_done(folder: Path) -> int:
+    return len(list((folder / "checkpoint" / "commits").glob("[0-9]*")))
 
 
 def _kill(

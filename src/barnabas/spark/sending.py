@@ -58,7 +58,7 @@ FENCED = frozenset(
 )
 """What a producer hears whose transaction is no longer its own."""
 
-REMEDIES = {
+REMEDIES: dict[int, str] = {
     ErrorCode.MESSAGE_TOO_LARGE: (
         "a batch is larger than the topic allows; lower the option kafka.batch.size, or raise the "
         "topic's max.message.bytes if single rows are that large"
@@ -310,14 +310,18 @@ def _requests(batches: list[Batch]) -> list[list[Batch]]:
 
 def explained(topic: str, partition: int, code: int, message: str | None) -> str:
     """Say why a broker refused rows, and what to change."""
-    try:
-        name, remedy = ErrorCode(code).name, REMEDIES.get(ErrorCode(code))
-    except ValueError:
-        name, remedy = f"error {code}", None
-    if code in FENCED:
-        remedy = FENCED_REMEDY
+    remedy = FENCED_REMEDY if code in FENCED else REMEDIES.get(code)
     said = f" ({message})" if message else ""
-    return f"{topic}-{partition} refused rows: {name}{said}" + (f": {remedy}" if remedy else "")
+    what = f"{topic}-{partition} refused rows: {name_of(code)}{said}"
+    return f"{what}: {remedy}" if remedy else what
+
+
+def name_of(code: int) -> str:
+    """Return what an error code is called."""
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return f"error {code}"
 
 
 def _late(batch: Batch, delivery: Delivery) -> str:

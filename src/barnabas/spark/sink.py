@@ -23,6 +23,7 @@ With exactlyOnce=false rows are written by an idempotent producer without transa
 task or a replayed batch writes its rows again, as Spark's own connector does.
 """
 
+import contextlib
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -39,16 +40,18 @@ from pyspark.sql.types import StructType
 
 from barnabas.model.errors import ErrorCode
 from barnabas.spark.cluster import Cluster, cluster_at
-from barnabas.spark.sending import DeliveryError, Sender
+from barnabas.spark.sending import DeliveryError, Sender, name_of
 from barnabas.spark.sink_columns import Columns, find_columns
 from barnabas.spark.sink_options import SinkOptions, check_properties, parse_options
 from barnabas.spark.transactional import Ticket, Transaction, delete_marker, end
+from barnabas.wire.failures import LinkError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
+TIDY_PATIENCE_MS = 1000
 SPREAD = 0xFFFF
 """Tasks begin anywhere, lest rows without a key crowd the first partition."""
 
@@ -89,14 +92,14 @@ class Sink:
         )
 
     def _commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """End all transactions, having tried all even where one fails."""
+        """End all transactions; one that is refused does not keep the others open."""
         cluster = _cluster(self._options)
         patience_ms = self._options.delivery.delivery_timeout_ms
         failures = []
         for ticket in _tickets(messages):
             code = end(cluster, ticket, patience_ms, commit=True)
             if code != ErrorCode.NONE:
-                failures.append(f"{ticket.transactional_id}: {ErrorCode(code).name}")
+                failures.append(f"{ticket.transactional_id}: {name_of(code)}")
         if failures:
             raise DeliveryError(
                 f"{len(failures)} transactions could not be committed ({failures[0]}); the batch "
@@ -108,8 +111,10 @@ class Sink:
     def _abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Abort what tasks handed over; what stays open is aborted by the next attempt."""
         cluster = _cluster(self._options)
-        for ticket in _tickets(messages):
-            end(cluster, ticket, self._options.delivery.request_timeout_ms, commit=False)
+        # Spark reports why the batch failed; that a broker is gone must not hide it.
+        with contextlib.suppress(LinkError):
+            for ticket in _tickets(messages):
+                end(cluster, ticket, self._options.delivery.request_timeout_ms, commit=False)
 
 
 class BatchWriter(Sink, DataSourceArrowWriter):
@@ -134,9 +139,14 @@ class BatchWriter(Sink, DataSourceArrowWriter):
         """Make the rows of all tasks visible."""
         self._commit(messages)
         if self._options.application is None:
+            self._tidy(messages)
+
+    def _tidy(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Delete the markers of a job that never runs again; left alone, they expire."""
+        cluster = _cluster(self._options)
+        with contextlib.suppress(LinkError):
             for ticket in _tickets(messages):
-                patience_ms = self._options.delivery.request_timeout_ms
-                delete_marker(_cluster(self._options), ticket.transactional_id, patience_ms)
+                delete_marker(cluster, ticket.transactional_id, TIDY_PATIENCE_MS)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Drop the rows of all tasks."""
