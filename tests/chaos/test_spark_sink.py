@@ -17,9 +17,10 @@ from barnabas.testing.topic_reading import committed_records, create_topic
 pytest.importorskip("pyspark")
 pytestmark = [pytest.mark.slow, pytest.mark.chaos]
 
-FILES = 40
+
 ROWS_A_FILE = 5000
-KILLS = int(os.environ.get("CHAOS_KILLS", "8"))
+KILLS = int(os.environ.get("CHAOS_KILLS", "6"))
+FILES = 2 * KILLS + 4
 PATIENCE_S = 600
 VICTIMS = ("driver", "worker", "broker")
 
