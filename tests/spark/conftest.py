@@ -13,7 +13,7 @@ from barnabas.testing.broker import Broker
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SETTINGS = {
+SETTINGS: dict[str, bool | float | int | str | None] = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
@@ -41,3 +41,12 @@ def broker() -> Iterator[Broker]:
     """A real broker; `bootstrap` is where it listens."""
     with Broker() as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def sink(spark: "SparkSession") -> str:
+    """The word for `format`."""
+    from barnabas.spark import register
+
+    register(spark)
+    return "barnabas"

@@ -46,7 +46,7 @@ class JobSettings:
     messages_a_batch: int = 400_000
     """At most; it bounds the memory of a task when a job has to catch up."""
     batches_at_once: int = 8
-    """How many batches of silver a batch of gold takes at most."""
+    """How many batches of one job a batch of the next takes at most."""
     connector: str = "barnabas"
     """The format of source and sink; `kafka` is Spark's own, whose writes are at least once."""
     client: Mapping[str, str] = field(default_factory=dict)
@@ -93,7 +93,7 @@ def _gold(table: str) -> Callable[["SparkSession", Lake, JobSettings], "DataStre
 
 
 def _findings(spark: "SparkSession", lake_: Lake, settings: JobSettings) -> "DataStreamWriter":
-    notes = alerting.notes_stream(spark, lake_, settings.notes_a_batch)
+    notes = alerting.notes_stream(spark, lake_, settings.batches_at_once)
     write = alerting.write_batch(lake_, settings.thresholds, sender(settings))
     return notes.writeStream.foreachBatch(write)
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from barnabas.telemetry import tables
+from barnabas.telemetry.gold import Run, same_files
 from barnabas.telemetry.lake import arrow_schema
 from barnabas.telemetry.rollups import rollup
 from barnabas.telemetry.thresholds import Thresholds
@@ -48,7 +49,7 @@ def test_statistics_of_a_gpu() -> None:
 
 
 def test_hosts_and_models_take_all_samples() -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"timestamp": 1, "gpu_id": "a", "hostname": "h1", "gpu_util": 10},
         {"timestamp": 1, "gpu_id": "b", "hostname": "h1", "gpu_util": 20},
         {"timestamp": 1, "gpu_id": "c", "hostname": "h2", "gpu_util": 90},
@@ -90,7 +91,7 @@ def test_throttling_by_reasons() -> None:
 
 
 def test_throttling_by_power_where_reasons_are_missing() -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"timestamp": n, "power_usage": w, "power_limit": 700} for n, w in enumerate((699, 100))
     ]
     [gpu, *_] = rolled(*rows)
@@ -131,7 +132,7 @@ def test_no_xids_is_an_empty_list() -> None:
 
 
 def test_last_values_and_tops() -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"timestamp": 0, "ecc_sbe": 3, "fb_used": 10, "fb_free": 90, "sm_clock": 1500},
         {"timestamp": 1, "ecc_sbe": 5, "sm_clock": 1400},
         {"timestamp": 2, "ecc_sbe": None},
@@ -142,7 +143,7 @@ def test_last_values_and_tops() -> None:
 
 def test_rows_of_one_instant_are_one_sample() -> None:
     whole = {"timestamp": 1, "gpu_util": 80, "power_usage": 700, "power_limit": 700}
-    apart = [
+    apart: list[dict[str, Any]] = [
         {"timestamp": 1, "power_limit": 700, "hostname": None},
         {"timestamp": 1, "gpu_util": 80, "hostname": "h"},
         {"timestamp": 1, "power_usage": 700},
@@ -151,7 +152,7 @@ def test_rows_of_one_instant_are_one_sample() -> None:
 
 
 def test_order_of_rows_does_not_matter() -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "timestamp": n / 3,
             "gpu_id": f"g{n % 4}",
@@ -161,3 +162,12 @@ def test_order_of_rows_does_not_matter() -> None:
         for n in range(60)
     ]
     assert rolled(*rows) == rolled(*reversed(rows))
+
+
+def test_windows_of_the_same_files_are_read_together() -> None:
+    closed = {0: ["x"], 10: ["x"], 20: ["x", "y"], 30: ["y"], 50: ["y"]}
+    assert same_files(closed) == [
+        Run([0, 10], ["x"]),
+        Run([20], ["x", "y"]),
+        Run([30, 50], ["y"]),
+    ]
