@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 
 from barnabas.telemetry import tables
-from barnabas.telemetry.gold import Run, same_files
 from barnabas.telemetry.lake import arrow_schema
 from barnabas.telemetry.rollups import rollup
 from barnabas.telemetry.thresholds import Thresholds
@@ -162,12 +161,3 @@ def test_order_of_rows_does_not_matter() -> None:
         for n in range(60)
     ]
     assert rolled(*rows) == rolled(*reversed(rows))
-
-
-def test_windows_of_the_same_files_are_read_together() -> None:
-    closed = {0: ["x"], 10: ["x"], 20: ["x", "y"], 30: ["y"], 50: ["y"]}
-    assert same_files(closed) == [
-        Run([0, 10], ["x"]),
-        Run([20], ["x", "y"]),
-        Run([30, 50], ["y"]),
-    ]
