@@ -88,6 +88,8 @@ def write_batch(lake: Lake, table: str) -> Callable[["DataFrame", int], None]:
     def write(closed: "DataFrame", batch_id: int) -> None:
         query_id = lake.query_id(table)
         if batches.done_before(lake, table, batch_id, query_id):
+            # The rows are there, but Spark's state for this batch may not be.
+            closed.write.format("noop").mode("overwrite").save()
             return
         whole = with_levels(closed.toArrow().cast(WITH_VALUES))
         note = {"query": query_id, "batch": batch_id, "rows": whole.num_rows, **_extent(whole)}
