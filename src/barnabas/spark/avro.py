@@ -191,26 +191,33 @@ def _spark_type(schema: Any, where: str) -> t.DataType:  # noqa: ANN401 - JSON
     if isinstance(schema, list):
         return _spark_type(_one_of(schema, where), where)
     if isinstance(schema, str):
-        schema = {"type": schema}
+        return _simple(schema, where)
     kind = schema["type"]
     if not isinstance(kind, str):
         return _spark_type(kind, where)
     logical = schema.get("logicalType")
     if logical in LOGICAL and kind in {"int", "long"}:
         return LOGICAL[logical]
-    if logical == "decimal":
-        return _decimal(schema, where)
-    if kind == "record":
-        return t.StructType(
-            [
-                t.StructField(each["name"], _spark_type(each["type"], f"{where}.{each['name']}"))
-                for each in schema["fields"]
-            ]
-        )
-    if kind == "array":
-        return t.ArrayType(_spark_type(schema["items"], f"{where}[]"))
-    if kind == "map":
-        return t.MapType(t.StringType(), _spark_type(schema["values"], f"{where}{{}}"))
+    return _decimal(schema, where) if logical == "decimal" else _compound(kind, schema, where)
+
+
+def _compound(kind: str, schema: Mapping[str, Any], where: str) -> t.DataType:
+    match kind:
+        case "record":
+            made = t.StructType()
+            for field in schema["fields"]:
+                inner = _spark_type(field["type"], f"{where}.{field['name']}")
+                made.add(field["name"], inner)
+            return made
+        case "array":
+            return t.ArrayType(_spark_type(schema["items"], f"{where}[]"))
+        case "map":
+            return t.MapType(t.StringType(), _spark_type(schema["values"], f"{where}{{}}"))
+        case _:
+            return _simple(kind, where)
+
+
+def _simple(kind: str, where: str) -> t.DataType:
     if kind not in PRIMITIVE:
         raise AvroError(
             f"{where} is of type {kind}, which contains itself or is not defined; Spark has no "
