@@ -54,6 +54,7 @@ def test_a_row_without_a_key_is_not_lost_in_silence(spark: "SparkSession") -> No
 
 def test_a_stream_in_update_mode_shows_changes(spark: "SparkSession", tmp_path: Path) -> None:
     source, seen = str(tmp_path / "source"), []
+    Path(source).mkdir()
     stream = spark.readStream.schema(CHANGES).parquet(source)
 
     def see(rows: "DataFrame", batch_id: int) -> None:

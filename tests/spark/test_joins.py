@@ -58,6 +58,8 @@ def test_before_looks_back(spark: "SparkSession") -> None:
 
 def test_streams_give_up_on_rows_without_a_partner(spark: "SparkSession", tmp_path: Path) -> None:
     views, clicks = str(tmp_path / "views"), str(tmp_path / "clicks")
+    for folder in (views, clicks):
+        Path(folder).mkdir()
     joined = interval_join(
         Timed(spark.readStream.schema(VIEWS).parquet(views), "viewed", "1 second"),
         Timed(spark.readStream.schema(CLICKS).parquet(clicks), "clicked", "1 second"),
@@ -97,6 +99,7 @@ def test_a_table_of_files_is_opened_anew_in_each_batch(
     table = ChangelogTable(str(tmp_path / "racks"), "host", deleted="rack IS NULL")
     racks = "host STRING, rack STRING, offset BIGINT"
     source, out = str(tmp_path / "source"), str(tmp_path / "out")
+    Path(source).mkdir()
 
     def write(rows: "DataFrame", batch_id: int) -> None:
         rows.write.parquet(f"{out}/batch={batch_id}")

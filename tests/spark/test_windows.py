@@ -75,7 +75,7 @@ def test_sessions_end_after_a_gap(spark: "SparkSession") -> None:
 
 def test_the_gap_of_a_session_may_be_a_column(spark: "SparkSession") -> None:
     frame = samples(spark, 0, 4, 20)
-    gap = F.expr("CASE WHEN watts = 1 THEN INTERVAL 30 SECONDS ELSE INTERVAL 1 SECOND END")
+    gap = F.expr("CASE WHEN watts = 1 THEN '30 seconds' ELSE '1 second' END")
     grouped = session(frame, "at", gap, lateness="0 seconds", by="gpu")
     assertDataFrameEqual(
         window_bounds(grouped.agg(F.count("*").alias("n"))), counts(spark, (0, 50, 3))
@@ -86,6 +86,7 @@ def test_a_stream_gives_windows_once_and_drops_what_is_late(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     source = tmp_path / "source"
+    source.mkdir()
     stream = spark.readStream.schema(SAMPLES).parquet(str(source))
     grouped = tumbling(stream, "at", "10 seconds", lateness="5 seconds", by="gpu")
     frame = window_bounds(grouped.agg(F.count("*").alias("n")))
