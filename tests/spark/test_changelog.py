@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.testing import assertDataFrameEqual
 
-from barnabas.spark import ChangelogTable, enrich, latest, read_changelog
+from barnabas.spark import ChangelogTable, enrich_each_batch, latest, read_changelog
 from barnabas.spark.columns import ColumnError
 from barnabas.testing.load import create_topic
 
@@ -107,16 +107,22 @@ def test_a_topic_is_read_as_a_table_and_again_in_each_batch_of_a_join(
     brokers = {"kafka.bootstrap.servers": broker.bootstrap}
     create_topic(broker.bootstrap, "racks", 2)
     producer = Producer({"bootstrap.servers": broker.bootstrap})
-    table = read_changelog(spark, "racks", brokers).select(
-        F.col("key").cast("string").alias("host"), F.col("value").cast("string").alias("rack")
-    )
+
+    def racks(session: "SparkSession") -> "DataFrame":
+        return read_changelog(session, "racks", brokers).select(
+            F.col("key").cast("string").alias("host"), F.col("value").cast("string").alias("rack")
+        )
+
+    def write(rows: "DataFrame", batch_id: int) -> None:
+        rows.write.parquet(f"{out}/batch={batch_id}")
+
     source, out = str(tmp_path / "source"), str(tmp_path / "out")
     Path(source).mkdir()
     stream = spark.readStream.schema("host STRING, round INT").parquet(source)
     query = (
-        enrich(stream, table, "host")
-        .writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .start(out, "parquet")
+        stream.writeStream.foreachBatch(enrich_each_batch(racks, "host", write))
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .start()
     )
     try:
         for number, rack in enumerate(["r1", "r2", None]):

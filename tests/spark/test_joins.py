@@ -1,6 +1,6 @@
 """Joins: of two streams within an interval, and of a stream with a table."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +16,15 @@ from barnabas.spark.columns import ColumnError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-VIEWS = "ad STRING, viewed TIMESTAMP_NTZ"
-CLICKS = "ad STRING, clicked TIMESTAMP_NTZ"
-BOTH = "ad STRING, viewed TIMESTAMP_NTZ, clicked TIMESTAMP_NTZ"
+VIEWS = "ad STRING, viewed TIMESTAMP"
+CLICKS = "ad STRING, clicked TIMESTAMP"
+BOTH = "ad STRING, viewed TIMESTAMP, clicked TIMESTAMP"
 
 
 def moment(second: int | None) -> datetime | None:
     if second is None:
         return None
-    return datetime(2026, 1, 1) + timedelta(seconds=second)  # noqa: DTZ001 - without a zone
+    return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=second)
 
 
 def made(spark: "SparkSession", schema: str, *rows: tuple[Any, ...]) -> "DataFrame":

@@ -1,6 +1,6 @@
 """Windows: what falls into which, and that a stream forgets what is over."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,12 +17,12 @@ from barnabas.spark.columns import ColumnError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SAMPLES = "gpu STRING, at TIMESTAMP_NTZ, watts INT"
-COUNTS = "window_start TIMESTAMP_NTZ, window_end TIMESTAMP_NTZ, gpu STRING, n BIGINT"
+SAMPLES = "gpu STRING, at TIMESTAMP, watts INT"
+COUNTS = "window_start TIMESTAMP, window_end TIMESTAMP, gpu STRING, n BIGINT"
 
 
 def moment(second: int) -> datetime:
-    return datetime(2026, 1, 1) + timedelta(seconds=second)  # noqa: DTZ001 - without a zone
+    return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=second)
 
 
 def samples(spark: "SparkSession", *seconds: int, gpu: str = "a") -> "DataFrame":

@@ -78,8 +78,9 @@ def read_changelog(
 ) -> "DataFrame":
     """Return a compacted topic as a table: its records, the latest of each key.
 
-    `options` are those of spark.read. In a join with a stream, the topic is read again in each
-    batch. `source` may be "kafka", for Spark's JVM connector.
+    `options` are those of spark.read. The end is where the topic ends when Spark plans the read; a
+    stream that is to follow it joins by `enrich_each_batch`. `source` may be "kafka", for Spark's
+    JVM connector.
 
         hosts = read_changelog(spark, "hosts", {"kafka.bootstrap.servers": "127.0.0.1:9092"})
     """

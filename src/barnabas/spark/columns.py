@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql.types import DataType, TimestampNTZType, TimestampType
+from pyspark.sql.types import DataType, TimestampType
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,9 +32,9 @@ def require_time(frame: "DataFrame", name: str) -> None:
     """Refuse a column that is not of event time."""
     require(frame, [name])
     kind: DataType = frame.schema[name].dataType
-    if not isinstance(kind, TimestampType | TimestampNTZType):
+    if not isinstance(kind, TimestampType):
         raise ColumnError(
-            f"Column {name} is {kind.simpleString()}, and event time is a timestamp: "
+            f"Column {name} is {kind.simpleString()}, and a watermark needs a timestamp: "
             f'.withColumn("{name}", F.to_timestamp("{name}")) makes it one'
         )
 

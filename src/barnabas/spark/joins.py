@@ -88,11 +88,10 @@ def enrich(
 ) -> "DataFrame":
     """Add the columns of a table to the rows of a stream.
 
-    A table read from a topic (`read_changelog`) is read again in every batch of the stream, so
-    that the join follows it; one read from files stays as it was when the query started (use
-    `enrich_each_batch` for those that change). `broadcast` sends a small table to every worker,
-    which saves the shuffle. The table must have one row for each key: where it has more, a row
-    comes out as often.
+    Spark plans the table once: it stays as it was when the query started, be it files or a
+    topic. Use `enrich_each_batch` for a table that changes. `broadcast` sends a small table to
+    every worker, which saves the shuffle. The table must have one row for each key: where it has
+    more, a row comes out as often.
 
         enrich(samples, spark.read.parquet("hosts"), "hostname", broadcast=True)
     """
@@ -121,11 +120,17 @@ def enrich_each_batch(
 ) -> Write:
     """Return a function for foreachBatch that opens the table anew in every batch.
 
-    It is for tables of files that another query rewrites, like `ChangelogTable`:
+    It is for tables that change: files that another query rewrites (`ChangelogTable.read`), or a
+    compacted topic, which is then read whole in each batch. What `write` does must bear being
+    done twice, as with any foreachBatch.
 
-        hosts = ChangelogTable("lake/hosts")
-        write = lambda rows, batch: rows.write.mode("append").parquet("lake/named")
-        samples.writeStream.foreachBatch(enrich_each_batch(hosts.read, "key", write)).start()
+        def write(rows, batch_id):
+            rows.write.mode("overwrite").parquet(f"lake/named/batch={batch_id}")
+
+        def hosts(spark):
+            return read_changelog(spark, "hosts", brokers).selectExpr("CAST(key AS STRING) host")
+
+        samples.writeStream.foreachBatch(enrich_each_batch(hosts, "host", write)).start()
     """
 
     def enrich_batch(rows: "DataFrame", batch_id: int) -> None:
