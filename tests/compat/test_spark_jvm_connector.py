@@ -1,4 +1,4 @@
-"""Spark's own Kafka connector, `format("kafka")`: `spark_dialogues.py` talks in one Spark session."""
+"""Spark's own Kafka connector, `format("kafka")`: `spark_dialogues.py` runs its dialogues."""
 
 import subprocess
 import sys
