@@ -21,6 +21,8 @@ pytestmark = pytest.mark.chaos
 CUTS = int(os.environ.get("CHAOS_POWER_CUTS", "2"))
 TOPIC = "safe"
 SYNC_FAILED = 70
+REQUEST_TIMEOUT_MS = 6000
+"""Long enough to reach the broker on a busy machine: a request that never came fails nothing."""
 SHIM = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -67,7 +69,7 @@ def shim(tmp_path: Path) -> Path:
 
 
 def produce_late(bootstrap: str) -> None:
-    produce_one(bootstrap, TOPIC, value_of("p", 1), timeout_ms=1500)
+    produce_one(bootstrap, TOPIC, value_of("p", 1), timeout_ms=REQUEST_TIMEOUT_MS)
 
 
 def create_another(bootstrap: str) -> None:
@@ -76,7 +78,9 @@ def create_another(bootstrap: str) -> None:
 
 def delete_first(bootstrap: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    (done,) = admin.delete_records([TopicPartition(TOPIC, 0, 1)], request_timeout=1.5).values()
+    (done,) = admin.delete_records(
+        [TopicPartition(TOPIC, 0, 1)], request_timeout=REQUEST_TIMEOUT_MS / 1000
+    ).values()
     done.result()
 
 

@@ -1,0 +1,144 @@
+"""`barnabas telemetry report`: the page, and its summary in the terminal."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from barnabas.cli.connection import Json, Properties
+from barnabas.cli.failure import CommandError, warn
+from barnabas.cli.output import print_json, print_table, say
+from barnabas.cli.positions import parse_time_ms
+from barnabas.cli.telemetry_query import DEFAULT_LAKE, LakeFolder, open_lake, worded
+from barnabas.telemetry.thresholds import Thresholds
+from barnabas.telemetry.topics import REFUSED
+
+if TYPE_CHECKING:
+    from barnabas.telemetry.report.model import Report
+
+HELP = """Write a report on the GPUs as one HTML page, and its summary to the terminal.
+
+The page holds everything it shows: it opens offline, in light and dark, on a phone and on paper.
+"""
+EPILOG = (
+    "Example: barnabas telemetry report --lake lake --out monday.html --from 2026-03-02T00:00Z "
+    "--to 2026-03-03T00:00Z --price-per-kwh 0.22 --currency EUR"
+)
+DEFAULT_PAGE = Path("report.html")
+
+
+def report(  # noqa: PLR0913 - one parameter an option
+    *,
+    lake: LakeFolder = DEFAULT_LAKE,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The page; report.html, and none with --json, unless named."
+        ),
+    ] = None,
+    gpu: Annotated[
+        str | None, typer.Option(metavar="ID", help="Only this GPU: its UUID, or an end of it.")
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="As 2026-03-01T12:00:00Z.")
+    ] = None,
+    end: Annotated[str | None, typer.Option("--to", metavar="TIME", help="The same.")] = None,
+    title: Annotated[str, typer.Option(help="The heading of the page.")] = "GPU fleet report",
+    price_per_kwh: Annotated[
+        float, typer.Option(min=0, help="Money for a kWh, cooling included.")
+    ] = Thresholds.price_per_kwh,
+    price_per_gpu_hour: Annotated[
+        float, typer.Option(min=0, help="Money for an hour of a card, working or not.")
+    ] = Thresholds.price_per_gpu_hour,
+    currency: Annotated[str, typer.Option(help="A sign, or letters such as EUR.")] = "$",
+    bootstrap: Annotated[
+        str | None,
+        typer.Option(
+            "--bootstrap", "-b", metavar="HOST:PORT", help="Count refused records at this broker."
+        ),
+    ] = None,
+    as_json: Json = False,
+    properties: Properties = None,
+) -> None:
+    """Write a report on the GPUs."""
+    from barnabas.telemetry.report.gathering import gather
+    from barnabas.telemetry.report.model import Wish
+
+    wish = Wish(
+        title=title,
+        gpu_id=gpu,
+        start_s=_seconds(start, "--from"),
+        end_s=_seconds(end, "--to"),
+        price_per_kwh=price_per_kwh,
+        price_per_gpu_hour=price_per_gpu_hour,
+        currency=currency,
+    )
+    if wish.start_s is not None and wish.end_s is not None and wish.start_s >= wish.end_s:
+        raise CommandError("--from must lie before --to")
+    with worded():
+        made = gather(open_lake(lake), wish, _refused(bootstrap, properties))
+    page = _write(made, out, as_json=as_json)
+    if as_json:
+        _print_document(made, page)
+    else:
+        _print_summary(made)
+        say(f"\nThe page is {page}")
+
+
+def _write(made: "Report", out: Path | None, *, as_json: bool) -> Path | None:
+    if out is None and as_json:
+        return None
+    from barnabas.telemetry.report.page import page
+
+    target = out or DEFAULT_PAGE
+    if not target.parent.is_dir():
+        raise CommandError(f"There is no folder {target.parent}; make it, or pass another --out")
+    target.write_text(page(made), encoding="utf-8")
+    return target
+
+
+def _print_document(made: "Report", page: Path | None) -> None:
+    from barnabas.telemetry.report.summary import document
+
+    print_json({"page": None if page is None else str(page), **document(made)})
+
+
+def _print_summary(made: "Report") -> None:
+    from barnabas.telemetry.report.summary import cost_line, finding_rows, headline
+
+    say(headline(made))
+    rows = finding_rows(made)
+    if rows:
+        say("")
+        print_table(("FINDING", "GPUS", "EPISODES", "CARD TIME"), rows)
+    cost = cost_line(made)
+    if cost:
+        say(f"\n{cost}")
+    say("\nDo first:")
+    for number, sentence in enumerate(made.advice, 1):
+        say(f"  {number}. {sentence.text}")
+    sys.stdout.flush()
+
+
+def _refused(bootstrap: str | None, properties: list[str] | None) -> dict[str, int] | None:
+    if bootstrap is None:
+        return None
+    from barnabas.cli.refusals import count_refusals
+
+    try:
+        counts = count_refusals(bootstrap, properties, REFUSED)
+    except CommandError as error:
+        # The lake tells its story without a broker; say what is left out.
+        warn(f"Refused records are not counted: {error}")
+        return None
+    return {reason: each.count for reason, each in counts.items()}
+
+
+def _seconds(text: str | None, option: str) -> float | None:
+    return None if text is None else parse_time_ms(text, option) / 1000
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `barnabas telemetry`."""
+    app.command("report", help=HELP, epilog=EPILOG)(report)

@@ -1,0 +1,16 @@
+"""Simulated fleets: real traces on made-up cards, with faults whose truth is known.
+
+    settings -> plan (cards, jobs, faults, truth) -> signals (values a tick) -> stream (messages)
+
+The same settings and seed give the same bytes. `simulate` is the way in:
+
+    fleet = simulate(FleetSettings(gpus=500, seed=7))
+    for key, value, headers in fleet.messages(): ...
+    fleet.truth
+"""
+
+from barnabas.telemetry.simulation.settings import Fault, FleetSettings
+from barnabas.telemetry.simulation.stream import Simulation, simulate
+from barnabas.telemetry.simulation.truth import Truth
+
+__all__ = ["Fault", "FleetSettings", "Simulation", "Truth", "simulate"]

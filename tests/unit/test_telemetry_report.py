@@ -1,0 +1,266 @@
+"""What a report says, against the stories that the lakes were made from."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("duckdb", reason="pip install 'barnabas[telemetry]'")
+
+from barnabas.telemetry.reading import Lake, LakeError
+from barnabas.telemetry.report import questions
+from barnabas.telemetry.report.drawing import runs_of, time_ticks
+from barnabas.telemetry.report.gathering import gather
+from barnabas.telemetry.report.model import STATES, Report, Wish
+from barnabas.telemetry.report.page import page
+from barnabas.telemetry.report.picture import colour, data_uri
+from barnabas.telemetry.report.summary import document
+from barnabas.telemetry.report.wording import duration, energy, money
+from barnabas.testing.lake import NUMBERS, START, Story, fleet_of, h200, story, write_lake
+
+START_S = START.timestamp()
+
+Make = Callable[..., Report]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Make:
+    """Writes stories and reports on them."""
+
+    def make(stories: list[Story], samples: int = 0, **wish: object) -> Report:
+        folder = write_lake(tmp_path / "lake", stories, samples_per_window=samples)
+        return gather(Lake(folder), Wish(**wish))  # type: ignore[arg-type]
+
+    return make
+
+
+def test_neighbouring_windows_are_one_episode(made: Make) -> None:
+    one = story(1, 60).during("starved", 5, 10).during("starved", 11, 12).during("idle", 40, 60)
+    report = made([one])
+    episodes = [
+        (each.finding, each.start_s - START_S, each.end_s - START_S, each.windows)
+        for each in report.timelines[0].episodes
+    ]
+    assert episodes == [("starved", 50, 100, 5), ("starved", 110, 120, 1), ("idle", 400, 600, 20)]
+    assert report.finding_totals["starved"] == (1, 2, 60.0)
+
+
+def test_two_xids_side_by_side_are_two_episodes(made: Make) -> None:
+    one = story(1, 30)
+    one.xids = {3: 13, 4: 31}
+    report = made([one])
+    assert [(each.code, each.times) for each in report.xids] == [(13, 1), (31, 1)]
+
+
+def test_every_gpu_second_has_one_state(made: Make) -> None:
+    stories = fleet_of(24, windows=360, seed=3)
+    report = made(stories)
+    labels = {"parked_memory": "parked", "power_capped": "throttled"}
+    labels |= {"thermal_throttled": "throttled", "straggler": "working"}
+    told = dict.fromkeys(STATES, 0)
+    for name, number in NUMBERS.items():
+        told[labels.get(name, name)] += 10 * sum(int((s.states == number).sum()) for s in stories)
+    assert {state: sum(report.shares.counts[state]) for state in STATES} == told
+
+
+def test_the_map_shows_what_each_gpu_did_most(made: Make) -> None:
+    busy, lost = story(1, 300), story(2, 300).during("missing", 150, 300)
+    report = made([busy, lost])
+    ids = [gpu_id for _, gpu_id in report.map.gpus]
+    cells = dict(zip(ids, report.map.cells, strict=True))
+    assert set(cells[busy.gpu_id]) == {STATES.index("working")}
+    half = len(cells[lost.gpu_id]) // 2
+    assert set(cells[lost.gpu_id][half + 1 :]) == {STATES.index("missing")}
+    assert report.map.left_out == 0
+
+
+def test_a_parked_card_wastes_its_energy_once(made: Make) -> None:
+    parked = story(1, 360, "notebooks", "parked_memory")
+    idle = story(9, 360, "empty", "idle")
+    report = made([parked, idle], price_per_kwh=2.0, price_per_gpu_hour=10.0)
+    (whole,) = report.waste["all"]
+    assert whole.idle_hours == pytest.approx(2.0)
+    assert whole.parked_hours == pytest.approx(1.0)
+    assert whole.kwh == pytest.approx((121 + 78) / 1000)
+    assert whole.energy_cost == pytest.approx(2 * whole.kwh)
+    assert whole.card_cost == pytest.approx(20.0)
+    assert [each.name for each in report.waste["namespace"]] == ["empty", "notebooks"]
+    assert [each.name for each in report.waste["host"]] == ["node-0000", "node-0001"]
+    held = {each.name: each.parked_gib for each in report.waste["gpu"]}
+    assert held[parked.gpu_id] == pytest.approx(0.74 * 143_771 / 1024, rel=1e-3)
+    assert held[idle.gpu_id] == 0
+
+
+def test_throttling_is_told_in_seconds_and_clock(made: Make) -> None:
+    report = made([story(1, 60, state="power_capped"), story(2, 60, state="thermal_throttled")])
+    by_gpu = {each.gpu_id: each for each in report.throttling}
+    capped, hot = by_gpu[story(1, 1).gpu_id], by_gpu[story(2, 1).gpu_id]
+    assert (capped.power_seconds, capped.thermal_seconds) == (600, 0)
+    assert (hot.power_seconds, hot.thermal_seconds) == (0, 600)
+    assert capped.clock_lost_pct == pytest.approx(100 * (1 - 1490 / 1980), abs=1)
+    assert hot.seconds_lost == pytest.approx(600 * (1 - 1215 / 1980), rel=0.05)
+    assert report.throttling[0] == hot
+
+
+def test_time_and_gpu_cut_everything(made: Make) -> None:
+    one, other = story(1, 360).during("idle", 0, 60), story(2, 360).during("idle", 180, 360)
+    report = made(
+        [one, other], gpu_id=other.gpu_id[-6:], start_s=START_S + 1700, end_s=START_S + 2000
+    )
+    assert report.fleet.gpus == 1
+    assert (report.fleet.start_s, report.fleet.end_s) == (START_S + 1700, START_S + 2000)
+    assert report.finding_totals == {"idle": (1, 1, 200.0)}
+    assert [each.gpu_id for each in report.timelines] == [other.gpu_id]
+
+
+def test_short_times_are_drawn_from_samples(made: Make) -> None:
+    report = made(h200(), samples=100)
+    (only,) = report.timelines
+    assert only.source == "samples"
+    assert len(only.times_s) > len(h200()[0].states)
+    assert [each.name for each in only.series] == [
+        "Utilisation",
+        "Power",
+        "SM clock",
+        "Memory",
+        "Temperature",
+    ]
+
+
+def test_advice_begins_with_what_endangers_results(made: Make) -> None:
+    fallen = story(1, 60).during("missing", 20, 60)
+    fallen.xids = {19: 79}
+    stories = [fallen, story(2, 60, state="idle"), story(3, 60, state="thermal_throttled")]
+    texts = [each.text for each in made(stories).advice]
+    assert [text.split()[0] for text in texts] == ["Drain", "Find", "Check", "Give"]
+    assert "node-0000 (XID 79)" in texts[0]
+
+
+def test_advice_counts_more_cards_than_it_names(made: Make) -> None:
+    stories = [story(gpu, 20).during("missing", 5, 20) for gpu in range(40)]
+    (only,) = [each for each in made([*stories, story(99, 20)]).advice if "Find" in each.text]
+    assert "and 37 more: 40 cards are silent" in only.text
+
+
+def test_nothing_wrong_is_said(made: Make) -> None:
+    report = made([story(1, 60)])
+    assert [each.severity for each in report.advice] == ["good"]
+    assert "No card idled" in page(report)
+
+
+def test_large_fleets_are_cut_and_say_so(made: Make) -> None:
+    stories = [story(gpu, 3) for gpu in range(400)]
+    stories[399].during("missing", 1, 3)
+    report = made(stories)
+    assert report.map.left_out == 400 - 128
+    assert stories[399].gpu_id in [gpu_id for _, gpu_id in report.map.gpus]
+    assert "272 are left out" in page(report)
+
+
+@pytest.mark.parametrize("gone", ["gold_10s", "gold_1m", "findings", "alerts"])
+def test_a_partial_lake_gives_a_page(tmp_path: Path, gone: str) -> None:
+    folder = write_lake(tmp_path, fleet_of(8, windows=1000, seed=1))
+    shutil.rmtree(folder / gone)
+    report = gather(Lake(folder), Wish())
+    assert report.missing_tables == ["bronze", "silver", gone] or gone in report.missing_tables
+    assert report.fleet.gpus == 8
+    assert gone in page(report)
+
+
+def test_a_time_without_data_says_where_there_is_some(made: Make) -> None:
+    with pytest.raises(LakeError, match="2026-11-14 00:00:00Z to 2026-11-14 00:10:00Z"):
+        made([story(1, 60)], start_s=0.0, end_s=1000.0)
+    with pytest.raises(LakeError, match="fits 2 GPUs"):
+        made([story(1, 60), story(2, 60)], gpu_id="GPU-")
+    with pytest.raises(LakeError, match="There is no GPU nobody"):
+        made([story(1, 60)], gpu_id="nobody")
+
+
+class Loads(HTMLParser):
+    """Gathers what a browser would fetch, and checks that elements close."""
+
+    VOID = frozenset({"meta", "link", "img", "source", "br", "line", "path"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.targets: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name in ("src", "srcset", "href", "data", "action", "poster"):
+                self.addresses.append(value or "")
+            if name == "id":
+                self.ids.append(value or "")
+            if name == "href" and (value or "").startswith("#"):
+                self.targets.append((value or "")[1:])
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        pass
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_and_loads_nothing(made: Make) -> None:
+    text = page(made(fleet_of(24, windows=720, seed=3)))
+    loads = Loads()
+    loads.feed(text)
+    assert loads.open == []
+    assert all(address.startswith(("#", "data:")) for address in loads.addresses)
+    assert not re.search(r"https?://|//[a-z]|@import|url\(|fetch\(|XMLHttp", text)
+    assert set(loads.targets) <= set(loads.ids)
+    assert len(loads.ids) == len(set(loads.ids))
+    assert len(text) < 1_500_000
+
+
+def test_names_cannot_break_the_page(made: Make) -> None:
+    one, two = story(1, 60).during("idle", 0, 30), story(2, 60).during("starved", 0, 30)
+    one.hostname = '</script><script>alert("x")</script>'
+    one.namespace = two.hostname = '"><img src=x onerror=alert(1)>'
+    report = made([one, two], title="<b>mine</b>")
+    text = page(report)
+    assert "<script>alert" not in text.lower()
+    assert "<img src=x" not in text
+    assert "<b>mine" not in text
+    found = re.search(r'id="data">(.*?)</script>', text, re.DOTALL)
+    assert found is not None
+    assert any(one.hostname in row for row in json.loads(found[1])["map"]["rows"])
+
+
+def test_the_document_is_json(made: Make) -> None:
+    text = json.dumps(document(made(fleet_of(16, windows=360, seed=2))))
+    found = json.loads(text)
+    assert found["fleet"]["gpus"] == 16
+    assert found["from"] == "2026-11-14T00:00:00Z"
+    assert found["missing"][0]["start"].endswith("Z")
+
+
+def test_pictures_and_lines() -> None:
+    uri = data_uri([[0, 1, -1], [1, 1, 0]], [colour("#000000"), colour("#ffffff")])
+    assert uri.startswith("data:image/png;base64,iVBOR")
+    gap = runs_of([0, 10, 20, 100, 110], [1.0, 2.0, None, 1.0, 1.0], 2.0, 25)
+    assert [len(run) for run in gap] == [2, 2]
+    assert time_ticks(START_S, START_S + 290) == [START_S + 60 * k for k in range(5)]
+    assert questions.step_for(86_400, 288) == 300
+    assert np.diff(time_ticks(START_S, START_S + 30 * 86_400)).min() >= 86_400
+
+
+def test_wording() -> None:
+    assert [duration(each) for each in (9.6, 61, 3600, 90_000)] == [
+        "10 s",
+        "1 min 1 s",
+        "1 h",
+        "1 d 1 h",
+    ]
+    assert (money(1234.5, "$"), money(0.5, "EUR")) == ("$1,234", "0.50 EUR")
+    assert (energy(0.0123), energy(12.34), energy(0)) == ("12.3 Wh", "12.3 kWh", "0 kWh")
