@@ -12,6 +12,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -143,9 +144,9 @@ def grown(talk: Talk) -> None:
         stream = talk.stream(subscribePattern="spark-grown-.*", **fresh)
         query = stream.select("value").writeStream.format("kafka").options(**options).start()
         try:
-            wait(lambda: len(talk.numbers(subscribe=sink)) == 10, query)
+            wait(partial(holds, talk, sink, 10), query)
             talk.fill(talk.topic("grown"), 10, 20)
-            wait(lambda: len(talk.numbers(subscribe=sink)) == 20, query)
+            wait(partial(holds, talk, sink, 20), query)
         finally:
             query.stop()
     assert talk.numbers(subscribe=sink) == list(range(20))
@@ -158,21 +159,22 @@ def real_time(talk: Talk) -> None:
         (F.col("value").cast("string").cast("int") * 2).cast("string").alias("value")
     )
     with tempfile.TemporaryDirectory() as folder:
-        query = (
-            stream.writeStream.format("kafka")
-            .options(**talk.brokers, topic=sink, checkpointLocation=folder)
-            .outputMode("update")
-            .trigger(realTime="10 seconds")
-            .start()
-        )
+        writer: Any = stream.writeStream.format("kafka").outputMode("update")
+        options = {**talk.brokers, "topic": sink, "checkpointLocation": folder}
+        query = writer.options(**options).trigger(realTime="10 seconds").start()
         try:
-            for first in (0, 50):
-                talk.fill(source, first, first + 50)
-                wait(lambda end=first + 50: len(talk.numbers(subscribe=sink)) >= end, query)
+            for end in (50, 100):
+                talk.fill(source, end - 50, end)
+                wait(partial(holds, talk, sink, end), query)
             wait(lambda: any(each["numInputRows"] for each in query.recentProgress), query)
         finally:
             query.stop()
     assert talk.numbers(subscribe=sink) == list(range(0, 200, 2))
+
+
+def holds(talk: Talk, topic: str, least: int) -> bool:
+    """Say whether so many have come."""
+    return len(talk.numbers(subscribe=topic)) >= least
 
 
 def wait(is_done: Callable[[], bool], query: Any) -> None:

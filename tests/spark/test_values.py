@@ -4,7 +4,7 @@ import io
 import json
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -51,7 +51,7 @@ BAD = {
 }
 
 
-def records(spark: "SparkSession", values: list[bytes | None]) -> "DataFrame":
+def records(spark: "SparkSession", values: Sequence[bytes | None]) -> "DataFrame":
     rows = [(b"k", value, "samples", 3, n, [("h", b"1")]) for n, value in enumerate(values)]
     return spark.createDataFrame(rows, RECORDS)
 

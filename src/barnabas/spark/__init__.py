@@ -14,6 +14,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from barnabas.spark.changelog import ChangelogTable, latest, read_changelog
+    from barnabas.spark.joins import Timed, enrich, enrich_each_batch, interval_join
+    from barnabas.spark.schema_registry import SchemaRegistry
+    from barnabas.spark.values import Decoded, avro_values, json_values, to_dlq
+    from barnabas.spark.windows import hopping, session, tumbling, window_bounds
+
 _PLACES = {
     "BarnabasDataSource": "barnabas.spark.source",
     "ChangelogTable": "barnabas.spark.changelog",
@@ -38,7 +44,25 @@ _PLACES = {
 }
 MISSING = "barnabas.spark needs PySpark and Arrow: pip install 'barnabas[spark]'"
 
-__all__ = ["register"]
+__all__ = [
+    "ChangelogTable",
+    "Decoded",
+    "SchemaRegistry",
+    "Timed",
+    "avro_values",
+    "enrich",
+    "enrich_each_batch",
+    "hopping",
+    "interval_join",
+    "json_values",
+    "latest",
+    "read_changelog",
+    "register",
+    "session",
+    "to_dlq",
+    "tumbling",
+    "window_bounds",
+]
 
 
 def register(spark: "SparkSession") -> None:
