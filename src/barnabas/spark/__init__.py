@@ -77,4 +77,7 @@ def register(spark: "SparkSession") -> None:
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module's attributes are of any type
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_PLACES[name]), name)
+    try:
+        return getattr(import_module(_PLACES[name]), name)
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(MISSING) from error

@@ -1,0 +1,116 @@
+"""Connections of a worker process to brokers, kept from task to task and from batch to batch.
+
+Spark reuses its Python workers, so a task mostly finds a connection and the leader of its partition
+at hand. A connection is either lent to one read or lies here idle, and only one without an
+answer on its way comes back: an abandoned read (a LIMIT, a killed task) cannot confuse the next.
+"""
+
+import contextlib
+from collections.abc import Mapping
+
+from barnabas.model.errors import ErrorCode
+from barnabas.model.ids import TopicPartition
+from barnabas.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from barnabas.spark.properties import BOOTSTRAP
+from barnabas.wire.addresses import split_address
+from barnabas.wire.cluster import Node
+from barnabas.wire.failures import LinkError
+from barnabas.wire.pipeline import PipelinedLink
+
+
+class NoLeaderError(LinkError):
+    """Nobody leads the partition now."""
+
+
+class NoPartitionError(LinkError):
+    """The cluster does not know the partition."""
+
+
+class Connections:
+    """Idle connections to the brokers of one cluster, and who leads what."""
+
+    def __init__(self, bootstrap: str, client_id: str) -> None:
+        self._bootstrap = bootstrap
+        self._client_id = client_id
+        self._idle: dict[tuple[str, int], list[PipelinedLink]] = {}
+        self._leaders: dict[TopicPartition, Node] = {}
+
+    def to_leader(self, place: TopicPartition) -> PipelinedLink:
+        """Lend a connection to the broker that leads a partition."""
+        if place not in self._leaders:
+            self._leaders[place] = self._look_up(place)
+        leader = self._leaders[place]
+        try:
+            return self._take(leader.host, leader.port)
+        except OSError as error:
+            raise LinkError(
+                f"Broker {leader.id} says it is at {leader.host}:{leader.port}, where nobody "
+                f"answers ({error.strerror or error})"
+            ) from error
+
+    def give_back(self, link: PipelinedLink) -> None:
+        """Keep a connection for the next read, unless an answer is still on its way."""
+        if link.waiting:
+            link.close()
+        else:
+            self._idle.setdefault(link.place, []).append(link)
+
+    def forget(self, place: TopicPartition) -> None:
+        """Ask again who leads a partition, over fresh connections."""
+        self._leaders.pop(place, None)
+        for links in self._idle.values():
+            for link in links:
+                link.close()
+        self._idle.clear()
+
+    def _take(self, host: str, port: int) -> PipelinedLink:
+        idle = self._idle.get((host, port))
+        return idle.pop() if idle else PipelinedLink(host, port, self._client_id)
+
+    def _look_up(self, place: TopicPartition) -> Node:
+        link = self._any()
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name=place.topic)], allow_auto_topic_creation=False
+        )
+        try:
+            answer = link.ask(request, MetadataResponse)
+        except LinkError:
+            link.close()
+            raise
+        self.give_back(link)
+        return _leader(answer, place)
+
+    def _any(self) -> PipelinedLink:
+        for address in self._bootstrap.split(","):
+            with contextlib.suppress(OSError):
+                return self._take(*split_address(address))
+        raise LinkError(f"No broker answered at {self._bootstrap}")
+
+
+def _leader(answer: MetadataResponse, place: TopicPartition) -> Node:
+    brokers = {each.node_id: Node(each.node_id, each.host, each.port) for each in answer.brokers}
+    for topic in answer.topics:
+        if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise NoPartitionError(f"there is no topic {place.topic}")
+        for partition in topic.partitions:
+            if partition.partition_index != place.partition:
+                continue
+            if partition.leader_id not in brokers:
+                raise NoLeaderError(f"nobody leads {place} now")
+            return brokers[partition.leader_id]
+    raise NoPartitionError(f"there is no partition {place}")
+
+
+_clusters: dict[tuple[str, str], Connections] = {}
+
+
+def connections(client: Mapping[str, str]) -> Connections:
+    """Return this process's connections to a cluster."""
+    key = client[BOOTSTRAP], client.get("client.id", "barnabas-spark")
+    if key not in _clusters:
+        _clusters[key] = Connections(*key)
+    return _clusters[key]

@@ -1,0 +1,170 @@
+"""What a batch reads: offsets in, pieces for tasks out. Nothing here asks a broker.
+
+    latest offsets -> admitted (how far this batch goes) -> ranges (from where to where) -> splits
+
+Ranges are compared with what the partitions still hold. What is missing is data loss: it is
+worded with exactly the offsets that are gone, and then either stops the query or is logged.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from heapq import heapify, heapreplace
+from itertools import pairwise
+from typing import NamedTuple
+
+from barnabas.model.ids import TopicPartition
+from barnabas.spark.failures import OptionError
+from barnabas.spark.offsets import EARLIEST, LATEST, Offsets
+
+
+class OffsetRange(NamedTuple):
+    """Records of one partition, from an offset up to and without another."""
+
+    place: TopicPartition
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """How many offsets it spans."""
+        return max(0, self.end - self.start)
+
+
+class Plan(NamedTuple):
+    """What is to be read, and what cannot be read any more, in words."""
+
+    ranges: list[OffsetRange]
+    losses: list[str]
+
+
+def covered(option: str, given: Offsets, existing: Collection[TopicPartition]) -> None:
+    """Refuse offsets (or times) that leave partitions out, or name some that are not read."""
+    missing = sorted(set(existing) - set(given))
+    if missing:
+        raise OptionError(
+            f"{option} leaves out {_places(missing)}; name every partition "
+            f"({EARLIEST} is the earliest offset, {LATEST} the latest)"
+        )
+    unknown = sorted(set(given) - set(existing))
+    if unknown:
+        raise OptionError(
+            f"{option} names {_places(unknown)}, which this read does not cover; take it out, "
+            "or correct the name"
+        )
+
+
+def resolved(given: Offsets, earliest: Offsets, latest: Offsets) -> dict[TopicPartition, int]:
+    """Put real offsets for -1 and -2."""
+    edges: Mapping[int, Offsets] = {EARLIEST: earliest, LATEST: latest}
+    return {
+        place: edges[offset][place] if offset in edges else offset
+        for place, offset in given.items()
+    }
+
+
+def admitted(
+    start: Offsets, latest: Offsets, earliest_of_new: Offsets, limit: int
+) -> dict[TopicPartition, int]:
+    """Return how far a batch of at most `limit` records goes, each partition in proportion.
+
+    As long as the limit allows it every partition with news moves, so that none starves (and none
+    holds a watermark back) beside a much larger one.
+    """
+    begins = {place: start.get(place, earliest_of_new.get(place, 0)) for place in latest}
+    waiting = {p: latest[p] - begins[p] for p in sorted(latest) if latest[p] > begins[p]}
+    ends = dict(latest)
+    if sum(waiting.values()) > limit:
+        for place, count in _shares(waiting, limit).items():
+            ends[place] = begins[place] + count
+    return ends
+
+
+def _shares(waiting: Mapping[TopicPartition, int], limit: int) -> dict[TopicPartition, int]:
+    """Share a limit that is less than all in proportion, one at the least."""
+    total = sum(waiting.values())
+    shares = {place: max(1, limit * count // total) for place, count in waiting.items()}
+    by_fraction = sorted(waiting, key=lambda place: -(limit * waiting[place] % total))
+    for place in by_fraction[: max(0, limit - sum(shares.values()))]:
+        shares[place] += 1
+    largest = [(-share, waiting[place], place) for place, share in shares.items()]
+    heapify(largest)
+    for _ in range(sum(shares.values()) - limit):
+        negative, count, place = largest[0]
+        heapreplace(largest, (negative + 1, count, place))
+    return {place: -negative for negative, _, place in largest}
+
+
+def ranges_between(start: Offsets, end: Offsets, earliest: Offsets) -> Plan:
+    """Return what lies between two positions and is still there, and what is not.
+
+    A partition that is new at the end starts at its earliest offset. `earliest` holds the
+    partitions that exist now.
+    """
+    ranges: list[OffsetRange] = []
+    losses: list[str] = []
+    for place in sorted(set(start) | set(end)):
+        if place not in earliest or place not in end:
+            losses.append(_gone_partition(place, start.get(place, 0), end.get(place)))
+            continue
+        planned, loss = _range(place, start.get(place), end[place], earliest[place])
+        losses += [loss] if loss else []
+        ranges += [planned] if planned.size else []
+    return Plan(ranges, losses)
+
+
+def _range(
+    place: TopicPartition, start: int | None, end: int, earliest: int
+) -> tuple[OffsetRange, str | None]:
+    if start is None:
+        loss = gone_records(place, 0, earliest) if earliest > 0 else None
+        return OffsetRange(place, earliest, end), loss
+    if end < start:
+        return OffsetRange(place, earliest, end), ends_early(place, end, start)
+    if earliest > start:
+        first = min(earliest, end)
+        return OffsetRange(place, first, end), gone_records(place, start, first)
+    return OffsetRange(place, start, end), None
+
+
+def ends_early(place: TopicPartition, latest: int, wanted: int) -> str:
+    """Say that a partition is shorter than it was, or than it is said to be."""
+    return (
+        f"{place}: it ends at offset {latest}, and offsets {latest} to {wanted - 1} are wanted: "
+        "the topic was made anew, its log was cut, or the offset was never there"
+    )
+
+
+def gone_records(place: TopicPartition, start: int, end: int) -> str:
+    """Say which records of a partition are no longer there."""
+    return (
+        f"{place}: offsets {start} to {end - 1} ({end - start} offsets) were deleted, by retention "
+        "or by DeleteRecords, before they were read"
+    )
+
+
+def _gone_partition(place: TopicPartition, start: int, end: int | None) -> str:
+    upto = "on" if end is None else f"to {end - 1}"
+    return f"{place}: the partition does not exist any more; offsets {start} {upto} are gone"
+
+
+def splits(
+    ranges: Iterable[OffsetRange], min_partitions: int | None, max_records: int | None
+) -> list[OffsetRange]:
+    """Cut ranges into pieces for tasks: enough of them, and none too large."""
+    whole = [each for each in ranges if each.size]
+    total = sum(each.size for each in whole)
+    pieces: list[OffsetRange] = []
+    for each in whole:
+        count = 1 if max_records is None else -(-each.size // max_records)
+        if min_partitions is not None and min_partitions > len(whole):
+            count = max(count, -(-each.size * min_partitions // total))
+        pieces += _cut(each, min(count, each.size))
+    return pieces
+
+
+def _cut(whole: OffsetRange, count: int) -> list[OffsetRange]:
+    cuts = [whole.start + whole.size * number // count for number in range(count + 1)]
+    return [OffsetRange(whole.place, start, end) for start, end in pairwise(cuts)]
+
+
+def _places(places: Iterable[TopicPartition]) -> str:
+    return ", ".join(str(place) for place in places)

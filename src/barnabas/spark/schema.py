@@ -1,0 +1,57 @@
+"""The columns, those of Spark's own Kafka connector, in Spark's words and in Arrow's."""
+
+from functools import cache
+
+import pyarrow as pa
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+CREATE_TIME, LOG_APPEND_TIME = 0, 1
+"""What `timestampType` says: the producer's clock, or the broker's."""
+
+_HEADERS = ArrayType(
+    StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+)
+_FIELDS = [
+    StructField("key", BinaryType()),
+    StructField("value", BinaryType()),
+    StructField("topic", StringType()),
+    StructField("partition", IntegerType()),
+    StructField("offset", LongType()),
+    StructField("timestamp", TimestampType()),
+    StructField("timestampType", IntegerType()),
+]
+
+ARROW_HEADERS = pa.list_(
+    pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
+)
+_ARROW_FIELDS = [
+    pa.field("key", pa.binary()),
+    pa.field("value", pa.binary()),
+    pa.field("topic", pa.string()),
+    pa.field("partition", pa.int32()),
+    pa.field("offset", pa.int64()),
+    pa.field("timestamp", pa.timestamp("us", tz="UTC")),
+    pa.field("timestampType", pa.int32()),
+]
+
+
+def spark_schema(*, include_headers: bool) -> StructType:
+    """Return the columns that a read has."""
+    headers = [StructField("headers", _HEADERS)] if include_headers else []
+    return StructType([*_FIELDS, *headers])
+
+
+@cache
+def arrow_schema(*, include_headers: bool) -> pa.Schema:
+    """Return the same columns as Spark wants them from a reader of Arrow."""
+    headers = [pa.field("headers", ARROW_HEADERS)] if include_headers else []
+    return pa.schema([*_ARROW_FIELDS, *headers])

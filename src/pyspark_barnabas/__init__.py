@@ -1,0 +1,10 @@
+"""Found by PySpark by its name, so that `format("barnabas")` works without a call.
+
+PySpark looks for modules called `pyspark_*` on the path and registers their `DefaultSource`. One
+that cannot be imported would spoil the search for all others, so without the extra there is none.
+"""
+
+import contextlib
+
+with contextlib.suppress(ModuleNotFoundError):
+    from barnabas.spark.source import BarnabasDataSource as DefaultSource  # noqa: F401
