@@ -10,7 +10,7 @@ SEED   ?= 1
 SEEDS  ?= 1000
 CORES  := $(shell getconf _NPROCESSORS_ONLN)
 
-.PHONY: run test check format bench bench-quick chaos fuzz sim clean help
+.PHONY: run test test-spark check format bench bench-quick chaos fuzz sim clean help
 
 help: ## Show the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -41,6 +41,9 @@ check: $(VENV)/.dev ## Format, lint, types, layers and tests.
 
 chaos: $(VENV)/.dev ## Kill brokers, cut their power, fill their disks (minutes).
 	@CHAOS_KILLS=20 CHAOS_POWER_CUTS=20 $(BIN)/python -m pytest -q tests/chaos -m chaos
+
+test-spark: $(VENV)/.dev ## The long tests with Spark: its JVM connector, real-time mode, the docs' examples (minutes).
+	@$(BIN)/python -m pytest -q tests/compat tests/spark -m "slow and not chaos"
 
 fuzz: $(VENV)/.dev ## Throw broken requests at the decoders and at a running broker (minutes).
 	@$(BIN)/python tools/fuzz_requests.py --seconds $(SECONDS) --seed $(SEED)
