@@ -77,7 +77,6 @@ class Driver:
     def kill(self) -> None:
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-        self.close()
 
     def kill_a_worker(self, rng: Random) -> None:
         """Kill one Python worker: what a task runs in."""
@@ -88,10 +87,13 @@ class Driver:
             check=False,
         )
         workers = [int(number) for number in listed.stdout.split()]
-        if workers:
-            os.kill(rng.choice(workers), signal.SIGKILL)
+        assert workers, "a stream that has done a batch has workers"
+        os.kill(rng.choice(workers), signal.SIGKILL)
 
     def close(self) -> None:
+        """End what still runs, and let go of its output."""
+        if self.process.poll() is None:
+            self.kill()
         assert self.process.stdout is not None
         self.process.stdout.close()
         self._log.close()
@@ -137,8 +139,7 @@ def _run_to_the_end(broker: BrokerSubprocess, folder: Path, rng: Random) -> dict
                 kills[victim] += 1
                 driver = _kill(victim, driver, broker, folder, rng)
     finally:
-        if driver.process.poll() is None:
-            driver.kill()
+        driver.close()
     return kills
 
 
@@ -152,6 +153,7 @@ def _kill(
     match victim:
         case "driver":
             driver.kill()
+            driver.close()
             return Driver(broker.bootstrap, folder)
         case "worker":
             driver.kill_a_worker(rng)
