@@ -7,18 +7,26 @@ DATA   ?= data
 LISTEN ?= 127.0.0.1:9092
 SECONDS ?= 60
 SEED   ?= 1
+KILLS  ?= 20
+GPUS   ?= 64
 SEEDS  ?= 1000
 CORES  := $(shell getconf _NPROCESSORS_ONLN)
 
-.PHONY: run test test-spark check format bench bench-quick chaos fuzz sim clean help
+.PHONY: run demo test test-spark check format bench bench-quick chaos chaos-telemetry spark-cluster fuzz sim clean help
 
 help: ## Show the targets.
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
 
 $(VENV)/.run: pyproject.toml
 	@echo "Setting up $(VENV) (once) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.telemetry: $(VENV)/.run
+	@$(BIN)/python -c 'import sys; from barnabas.telemetry.session import java_problem; sys.exit(java_problem())'
+	@echo "Installing Spark and its company into $(VENV) (once, about 800 MB) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[telemetry]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run
@@ -28,6 +36,9 @@ $(VENV)/.dev: $(VENV)/.run
 
 run: $(VENV)/.run ## Start a broker on 127.0.0.1:9092, its data under ./data.
 	@exec $(BIN)/barnabas serve --listen $(LISTEN) --data $(DATA) --hints
+
+demo: $(VENV)/.telemetry ## Show the telemetry pipeline: broker, recording, fleet, tables, report.html (needs Java).
+	@exec $(BIN)/barnabas telemetry demo --gpus $(GPUS) $(ARGS)
 
 test: $(VENV)/.dev ## Run the tests.
 	@$(BIN)/python -m pytest
@@ -40,7 +51,13 @@ check: $(VENV)/.dev ## Format, lint, types, layers and tests.
 	@$(BIN)/python -m pytest
 
 chaos: $(VENV)/.dev ## Kill brokers, cut their power, fill their disks (minutes).
-	@CHAOS_KILLS=20 CHAOS_POWER_CUTS=20 $(BIN)/python -m pytest -q tests/chaos -m chaos
+	@CHAOS_KILLS=20 CHAOS_POWER_CUTS=20 $(BIN)/python -m pytest -q tests/chaos -m chaos --ignore tests/chaos/test_telemetry.py
+
+chaos-telemetry: $(VENV)/.dev ## Kill driver, workers and broker of the telemetry pipeline KILLS=n times (needs Java).
+	@CHAOS_KILLS=$(KILLS) CHAOS_SEED=$(SEED) $(BIN)/python -m pytest -q tests/chaos/test_telemetry.py -m chaos
+
+spark-cluster: $(VENV)/.dev ## Run the telemetry pipeline on a standalone Spark cluster (needs Java).
+	@$(BIN)/python -m pytest -q tests/spark/test_standalone.py -m slow
 
 test-spark: $(VENV)/.dev ## The long tests with Spark: its JVM connector, real-time mode, the docs' examples (minutes).
 	@$(BIN)/python -m pytest -q tests/compat tests/spark -m "slow and not chaos"

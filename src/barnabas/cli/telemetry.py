@@ -12,10 +12,13 @@ import typer
 COMMANDS = (
     "collect",
     "simulate",
+    "run",
+    "evaluate",
     "report",
     "query",
     "dlq",
-    "evaluate",
+    "package",
+    "demo",
 )
 """In the order in which --help lists them."""
 

@@ -29,8 +29,12 @@ SESSION = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),
     "spark.sql.streaming.numRecentProgressUpdates": "20",
     "spark.speculation": "false",
+    "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
 }
-"""Settings of a session that runs the jobs; speculation would have two tasks write one file."""
+"""Settings of a session that runs the jobs; speculation would have two tasks write one file.
+
+A kill within the first batch leaves a draft in the checkpoint, which Spark would not start from
+again; that a checkpoint belongs to its table is looked at here (see `batches`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +117,7 @@ def start(
     """Start jobs and return the running queries by name."""
     place = prepare(spark, settings)
     trigger = {"processingTime": f"{round(settings.trigger_s * 1000)} milliseconds"}
-    return {job.name: _started(spark, place, settings, job, trigger) for job in jobs}
+    return {job.name: launched(spark, place, settings, job, trigger) for job in jobs}
 
 
 def drain(spark: "SparkSession", settings: JobSettings, jobs: tuple[Job, ...] = JOBS) -> None:
@@ -122,7 +126,7 @@ def drain(spark: "SparkSession", settings: JobSettings, jobs: tuple[Job, ...] = 
     for stage in sorted({job.stage for job in jobs}):
         chosen = [job for job in jobs if job.stage == stage]
         trigger = {"availableNow": True}
-        _await_all([_started(spark, place, settings, job, trigger) for job in chosen])
+        _await_all([launched(spark, place, settings, job, trigger) for job in chosen])
 
 
 def _await_all(queries: "list[StreamingQuery]") -> None:
@@ -145,9 +149,10 @@ def prepare(spark: "SparkSession", settings: JobSettings) -> Lake:
     return lake.create(settings.lake, settings.table_format)
 
 
-def _started(
+def launched(
     spark: "SparkSession", place: Lake, settings: JobSettings, job: Job, trigger: dict[str, Any]
 ) -> "StreamingQuery":
+    """Start one job; `prepare` comes before."""
     writer = job.writer(spark, place, settings).queryName(job.name).trigger(**trigger)
     return writer.option("checkpointLocation", place.checkpoint(job.name)).start()
 
