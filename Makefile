@@ -12,7 +12,7 @@ GPUS   ?= 64
 SEEDS  ?= 1000
 CORES  := $(shell getconf _NPROCESSORS_ONLN)
 
-.PHONY: run demo test check format bench bench-quick chaos chaos-telemetry spark-cluster fuzz sim clean help
+.PHONY: run demo test test-spark check format bench bench-quick chaos chaos-telemetry spark-cluster fuzz sim clean help
 
 help: ## Show the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -58,6 +58,9 @@ chaos-telemetry: $(VENV)/.dev ## Kill driver, workers and broker of the telemetr
 
 spark-cluster: $(VENV)/.dev ## Run the telemetry pipeline on a standalone Spark cluster (needs Java).
 	@$(BIN)/python -m pytest -q tests/spark/test_standalone.py -m slow
+
+test-spark: $(VENV)/.dev ## The long tests with Spark: its JVM connector, real-time mode, the docs' examples (minutes).
+	@$(BIN)/python -m pytest -q tests/compat tests/spark -m "slow and not chaos"
 
 fuzz: $(VENV)/.dev ## Throw broken requests at the decoders and at a running broker (minutes).
 	@$(BIN)/python tools/fuzz_requests.py --seconds $(SECONDS) --seed $(SEED)

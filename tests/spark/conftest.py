@@ -1,4 +1,4 @@
-"""One Spark session for all tests, and a broker for each module."""
+"""One Spark session for all tests of the data pipeline, and a broker for each module."""
 
 import os
 import shutil
@@ -13,23 +13,24 @@ from barnabas.testing.broker import Broker
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+SETTINGS: dict[str, bool | float | int | str | None] = {
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+}
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator["SparkSession"]:
-    """A session on two cores; skipped where it cannot start."""
+    """A session on two cores that tries a failed task twice more; skipped where it cannot start."""
     pytest.importorskip("pyspark", reason="needs PySpark: pip install 'barnabas[spark]'")
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         pytest.skip("needs Java 17 or later: apt install openjdk-17-jre-headless")
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("barnabas tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .getOrCreate()
-    )
+    builder = SparkSession.builder.master("local[2,3]").appName("barnabas tests")
+    session = builder.config(map=SETTINGS).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
@@ -40,3 +41,12 @@ def broker() -> Iterator[Broker]:
     """A real broker; `bootstrap` is where it listens."""
     with Broker() as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def sink(spark: "SparkSession") -> str:
+    """The word for `format`."""
+    from barnabas.spark import register
+
+    register(spark)
+    return "barnabas"

@@ -148,8 +148,8 @@ def test_both_layouts_come_to_the_same_tables(
 ) -> None:
     fleet = [(gpu, second) for second in range(0, 70, 5) for gpu in range(4)]
     whole, apart = new_topic(broker, "whole"), new_topic(broker, "apart")
-    send(broker, whole, [*(snapshot(*each) for each in fleet), tick(200)])
-    send(broker, apart, [*(s for each in fleet for s in samples(*each)), tick(200)])
+    send(broker, whole, [*(snapshot(*each) for each in fleet), tick(300)])
+    send(broker, apart, [*(s for each in fleet for s in samples(*each)), tick(300)])
     for topic in (whole, apart):
         jobs.drain(spark, settings(broker, tmp_path / topic, topic))
     order = [("timestamp", "ascending"), ("gpu_id", "ascending")]

@@ -45,7 +45,10 @@ def compress(codec: Codec, content: Buffer, level: int | None = None) -> bytes:
         case Codec.LZ4:
             import lz4.frame
 
-            return bytes(lz4.frame.compress(content, compression_level=level or 0))
+            # Java's clients refuse blocks that refer to the ones before them.
+            return bytes(
+                lz4.frame.compress(content, compression_level=level or 0, block_linked=False)
+            )
         case Codec.ZSTD:
             import cramjam
 

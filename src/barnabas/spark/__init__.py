@@ -14,15 +14,55 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from barnabas.spark.changelog import ChangelogTable, latest, read_changelog
+    from barnabas.spark.joins import Timed, enrich, enrich_each_batch, interval_join
+    from barnabas.spark.schema_registry import SchemaRegistry
+    from barnabas.spark.values import Decoded, avro_values, json_values, to_dlq
+    from barnabas.spark.windows import hopping, session, tumbling, window_bounds
+
 _PLACES = {
     "BarnabasDataSource": "barnabas.spark.source",
+    "ChangelogTable": "barnabas.spark.changelog",
     "DataLossError": "barnabas.spark.failures",
+    "Decoded": "barnabas.spark.values",
     "FetchError": "barnabas.spark.failures",
     "OptionError": "barnabas.spark.failures",
+    "SchemaRegistry": "barnabas.spark.schema_registry",
+    "Timed": "barnabas.spark.joins",
+    "avro_values": "barnabas.spark.values",
+    "enrich": "barnabas.spark.joins",
+    "enrich_each_batch": "barnabas.spark.joins",
+    "hopping": "barnabas.spark.windows",
+    "interval_join": "barnabas.spark.joins",
+    "json_values": "barnabas.spark.values",
+    "latest": "barnabas.spark.changelog",
+    "read_changelog": "barnabas.spark.changelog",
+    "session": "barnabas.spark.windows",
+    "to_dlq": "barnabas.spark.values",
+    "tumbling": "barnabas.spark.windows",
+    "window_bounds": "barnabas.spark.windows",
 }
 MISSING = "barnabas.spark needs PySpark and Arrow: pip install 'barnabas[spark]'"
 
-__all__ = ["register"]
+__all__ = [
+    "ChangelogTable",
+    "Decoded",
+    "SchemaRegistry",
+    "Timed",
+    "avro_values",
+    "enrich",
+    "enrich_each_batch",
+    "hopping",
+    "interval_join",
+    "json_values",
+    "latest",
+    "read_changelog",
+    "register",
+    "session",
+    "to_dlq",
+    "tumbling",
+    "window_bounds",
+]
 
 
 def register(spark: "SparkSession") -> None:
@@ -37,4 +77,7 @@ def register(spark: "SparkSession") -> None:
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module's attributes are of any type
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_PLACES[name]), name)
+    try:
+        return getattr(import_module(_PLACES[name]), name)
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(MISSING) from error

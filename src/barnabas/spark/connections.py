@@ -10,6 +10,8 @@ from collections.abc import Mapping
 
 from barnabas.model.errors import ErrorCode
 from barnabas.model.ids import TopicPartition
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -19,7 +21,10 @@ from barnabas.spark.properties import BOOTSTRAP
 from barnabas.wire.addresses import split_address
 from barnabas.wire.cluster import Node
 from barnabas.wire.failures import LinkError
-from barnabas.wire.pipeline import PipelinedLink
+from barnabas.wire.pipeline import ReadingPipeline
+
+CEILINGS: dict[type[Message], int] = {FetchRequest: 12}
+"""The last version that names topics; later ones want their ids."""
 
 
 class NoLeaderError(LinkError):
@@ -36,10 +41,10 @@ class Connections:
     def __init__(self, bootstrap: str, client_id: str) -> None:
         self._bootstrap = bootstrap
         self._client_id = client_id
-        self._idle: dict[tuple[str, int], list[PipelinedLink]] = {}
+        self._idle: dict[tuple[str, int], list[ReadingPipeline]] = {}
         self._leaders: dict[TopicPartition, Node] = {}
 
-    def to_leader(self, place: TopicPartition) -> PipelinedLink:
+    def to_leader(self, place: TopicPartition) -> ReadingPipeline:
         """Lend a connection to the broker that leads a partition."""
         if place not in self._leaders:
             self._leaders[place] = self._look_up(place)
@@ -52,9 +57,9 @@ class Connections:
                 f"answers ({error.strerror or error})"
             ) from error
 
-    def give_back(self, link: PipelinedLink) -> None:
+    def give_back(self, link: ReadingPipeline) -> None:
         """Keep a connection for the next read, unless an answer is still on its way."""
-        if link.waiting:
+        if link.in_flight:
             link.close()
         else:
             self._idle.setdefault(link.place, []).append(link)
@@ -67,9 +72,9 @@ class Connections:
                 link.close()
         self._idle.clear()
 
-    def _take(self, host: str, port: int) -> PipelinedLink:
+    def _take(self, host: str, port: int) -> ReadingPipeline:
         idle = self._idle.get((host, port))
-        return idle.pop() if idle else PipelinedLink(host, port, self._client_id)
+        return idle.pop() if idle else ReadingPipeline(host, port, self._client_id, CEILINGS)
 
     def _look_up(self, place: TopicPartition) -> Node:
         link = self._any()
@@ -84,7 +89,7 @@ class Connections:
         self.give_back(link)
         return _leader(answer, place)
 
-    def _any(self) -> PipelinedLink:
+    def _any(self) -> ReadingPipeline:
         for address in self._bootstrap.split(","):
             with contextlib.suppress(OSError):
                 return self._take(*split_address(address))

@@ -35,10 +35,8 @@ from barnabas.spark.offsets import EARLIEST, LATEST
 from barnabas.spark.options import ReadSettings
 from barnabas.spark.planning import OffsetRange, ends_early, gone_records
 from barnabas.wire.failures import LinkError
-from barnabas.wire.pipeline import PipelinedLink
+from barnabas.wire.pipeline import ReadingPipeline
 
-FETCH_VERSION_MAX = 12
-"""The last version that names topics; later ones want their ids."""
 FETCH_BYTES = 4 << 20
 FETCH_BYTES_MIN = 1 << 16
 FETCH_BYTES_MAX = 64 << 20
@@ -81,7 +79,7 @@ class _Fetch:
         self._place, self._next, self._end = split
         self._settings = settings
         self._connections = connections(settings.client)
-        self._link: PipelinedLink | None = None
+        self._link: ReadingPipeline | None = None
         self._bytes = fetch_bytes(settings)
         self._check_crcs = settings.client.get("check.crcs", "true").lower() != "false"
         self._pause_s = PAUSE_S
@@ -147,7 +145,7 @@ class _Fetch:
         """Send a Fetch from where we are."""
         if self._link is None:
             self._link = self._connections.to_leader(self._place)
-        self._link.send(self._request(), FETCH_VERSION_MAX)
+        self._link.send(self._request())
 
     def _request(self) -> FetchRequest:
         size = min(self._bytes, max(FETCH_BYTES_MIN, (self._end - self._next) * RECORD_BYTES))
@@ -163,7 +161,7 @@ class _Fetch:
         )
 
     def _receive(self) -> PartitionData:
-        if self._link is None or not self._link.waiting:
+        if self._link is None or not self._link.in_flight:
             self._ask()
         assert self._link is not None
         answer = self._link.receive(FetchResponse)

@@ -56,7 +56,7 @@ class BarnabasDataSource(DataSource):
         """Return the writer of DataFrame.writeStream."""
         from barnabas.spark.sink import StreamWriter
 
-        return StreamWriter(schema, self.options, overwrite)
+        return StreamWriter(schema, self.options)
 
 
 def _refuse_columns(schema: StructType, *, include_headers: bool) -> None:

@@ -136,7 +136,7 @@ class Measured:
     def compare(
         self, report: Document | None, ends: Mapping[str, Mapping[str, int]], upstream: int | None
     ) -> None:
-        """Work out the lag: the ends of the topic, or of the table it follows, less its position."""
+        """Work out the lag: the ends of the topic, or of the table before it, less its position."""
         position = _position(report)
         if position is None:
             return

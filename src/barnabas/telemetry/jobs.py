@@ -49,8 +49,8 @@ class JobSettings:
     """How often a job looks for more; a micro-batch costs a third of a second however small."""
     messages_a_batch: int = 400_000
     """At most; it bounds the memory of a task when a job has to catch up."""
-    notes_a_batch: int = 8
-    """How many batches of silver a batch of gold takes at most."""
+    batches_at_once: int = 8
+    """How many batches of one job a batch of the next takes at most."""
     connector: str = "barnabas"
     """The format of source and sink; `kafka` is Spark's own, whose writes are at least once."""
     client: Mapping[str, str] = field(default_factory=dict)
@@ -88,14 +88,16 @@ def _silver(spark: "SparkSession", lake_: Lake, settings: JobSettings) -> "DataS
 
 def _gold(table: str) -> Callable[["SparkSession", Lake, JobSettings], "DataStreamWriter"]:
     def writer(spark: "SparkSession", lake_: Lake, settings: JobSettings) -> "DataStreamWriter":
-        notes = gold.notes_stream(spark, lake_, settings.notes_a_batch)
-        return notes.writeStream.foreachBatch(gold.write_batch(lake_, table, settings.thresholds))
+        width_s = gold.WIDTHS_S[table]
+        packets = gold.samples(spark, lake_, width_s, settings.batches_at_once)
+        windows = gold.windows(packets, width_s, settings.thresholds)
+        return windows.writeStream.foreachBatch(gold.write_batch(lake_, table))
 
     return writer
 
 
 def _findings(spark: "SparkSession", lake_: Lake, settings: JobSettings) -> "DataStreamWriter":
-    notes = alerting.notes_stream(spark, lake_, settings.notes_a_batch)
+    notes = alerting.notes_stream(spark, lake_, settings.batches_at_once)
     write = alerting.write_batch(lake_, settings.thresholds, sender(settings))
     return notes.writeStream.foreachBatch(write)
 

@@ -102,6 +102,11 @@ class Lake:
         text = self._text(f"{NOTES}/{table}/{batch_name(batch_id)}.json") if batch_id >= 0 else None
         return None if text is None else json.loads(text)
 
+    def last_batch(self, table: str) -> int:
+        """Return the number of the newest complete batch of a table; -1 if there is none."""
+        names = self.names(f"{NOTES}/{table}")
+        return int(names[-1].removeprefix("batch-").removesuffix(".json")) if names else -1
+
     def complete(self, table: str, note: Note, files: Sequence[str]) -> None:
         """Say that a batch is complete; the note names its query and batch."""
         batch_id = note["batch"]

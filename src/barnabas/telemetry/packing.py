@@ -38,7 +38,7 @@ main()
 
 
 def own_archive() -> Path | None:
-    """Return the zip that this package runs from; spark-submit has sent it to the workers, too."""
+    """Return the zip that this package runs from: spark-submit has sent it to the workers."""
     found = files("barnabas")
     return None if isinstance(found, Path) else Path(str(found)).parent
 

@@ -1,7 +1,7 @@
 """Stragglers: cards that fall behind the cards beside them.
 
-Peers are the cards of one host, model and namespace in one window: the finest grouping that
-telemetry knows of a job. A window closes for all cards at once, so that its rows are in one
+Peers are the cards of one host, model and pod in one window: the finest grouping that telemetry
+knows of a job. A window closes for all cards at once, so that its rows are in one
 micro-batch and this is a plain transformation.
 
 Only cards that work are compared, and only where they work in lockstep: when one card of a job
@@ -30,7 +30,7 @@ COMPARED = {
 }
 """Where a straggler shows, and what it is called."""
 
-PEERS = ("window_start", "level", "hostname", "model", "namespace")
+PEERS = ("window_start", "level", "hostname", "model", "namespace", "pod")
 
 
 def with_peers(gold: "DataFrame", thresholds: Thresholds) -> "DataFrame":

@@ -1,10 +1,10 @@
 """Silver rows to rows of gold: windows by GPU, by host and by model.
 
 The rows of a window are sorted by GPU and time once; everything else is a pass over columns with
-the number of the window and GPU beside each value. Hosts and models take the same values under
-other numbers, so that their percentiles are exact too.
+the number of the window and GPU beside each value. Windows of GPUs carry their samples to those of
+hosts and models, whose percentiles are exact, too.
 
-A GPU belongs to the host, model and namespace that its last sample in the window names.
+A GPU belongs to the host, model, namespace and pod that its last sample in the window names.
 """
 
 from dataclasses import dataclass
@@ -21,8 +21,20 @@ from barnabas.telemetry.tables import ROLLED
 from barnabas.telemetry.thresholds import Thresholds
 
 GOLD = arrow_schema(tables.GOLD)
+MOMENT = pa.timestamp("us", tz="UTC")
+
+
+def values_of(metric: str) -> str:
+    """Return the name of the column that has the samples of a metric."""
+    return f"{metric}_values"
+
+
+WITH_VALUES = pa.schema(
+    [*GOLD, *(pa.field(values_of(metric), pa.list_(pa.float64())) for metric in ROLLED)]
+)
+"""Windows of GPUs on their way to the other levels."""
 NEEDED = (
-    *("gpu_id", "timestamp", "hostname", "model", "namespace"),
+    *("gpu_id", "timestamp", "hostname", "model", "namespace", "pod"),
     *ROLLED,
     *("fb_total", "fb_free", "power_limit", "max_sm_clock", "clock_reasons", "energy"),
     *("ecc_sbe", "ecc_dbe", "remapped_rows", "pcie_replay", "xid"),
@@ -60,15 +72,71 @@ class _Frame:
 
 
 def rollup(rows: pa.Table, width_s: int, thresholds: Thresholds) -> pa.Table:
-    """Return the windows of silver rows, which must hold all samples of those windows."""
+    """Return all levels of the windows of silver rows, which must be all rows of those windows."""
+    return with_levels(by_gpu(rows, width_s, thresholds))
+
+
+def by_gpu(rows: pa.Table, width_s: int, thresholds: Thresholds) -> pa.Table:
+    """Return the windows of GPUs, with their samples of each rolled metric beside."""
     if rows.num_rows == 0:
-        return GOLD.empty_table()
+        return WITH_VALUES.empty_table()
     frame = _frame(rows, width_s)
-    cells = _cell_columns(frame, thresholds)
-    by_gpu = _table(frame, "gpu", cells)
-    by_host = _level(frame, cells, "host", "hostname")
-    by_model = _level(frame, cells, "model", "model")
-    return pa.concat_tables([by_gpu, by_host, by_model])
+    found = _table(frame, _cell_columns(frame, thresholds))
+    for metric in ROLLED:
+        found = found.append_column(WITH_VALUES.field(values_of(metric)), _values(frame, metric))
+    return found
+
+
+def _values(frame: _Frame, metric: str) -> pa.ListArray:
+    """Return the samples of a metric in each cell."""
+    values = frame.column[metric]
+    there = ~np.isnan(values)
+    ends = np.cumsum(np.bincount(frame.cell[there], minlength=frame.cells))
+    offsets = np.concatenate(([0], ends)).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values[there]))
+
+
+def with_levels(gpus: pa.Table) -> pa.Table:
+    """Return whole windows of GPUs, and those of their hosts and models, without the samples."""
+    levels = [_level(gpus, "host", "hostname"), _level(gpus, "model", "model")]
+    return pa.concat_tables([gpus.select(GOLD.names), *levels])
+
+
+def _level(gpus: pa.Table, level: str, by: str) -> pa.Table:
+    """Return the windows of all GPUs of a host or model; GPUs that name none are left out."""
+    gpus = gpus.filter(pc.is_valid(gpus[by]))
+    if gpus.num_rows == 0:
+        return GOLD.empty_table()
+    window_us = gpus["window_start"].cast(pa.int64()).to_numpy()
+    pairs = np.stack((window_us, _ranks(gpus[by].combine_chunks())))
+    _, firsts, group = np.unique(pairs, axis=1, return_index=True, return_inverse=True)
+    group, count = group.reshape(-1), len(firsts)
+    places = pa.array(firsts)
+    columns: dict[str, object] = {
+        name: gpus[name].take(places) for name in ("window_start", "window_end", by)
+    }
+    columns["level"] = pa.array([level] * count, pa.string())
+    columns["gpus"] = np.bincount(group, minlength=count).astype(np.int32)
+    samples = gpus["samples"].to_numpy()
+    columns["samples"] = np.bincount(group, weights=samples, minlength=count)
+    columns["energy_joules"] = _sums(_numbers(gpus["energy_joules"]), group, count)
+    for metric in ROLLED:
+        columns |= _summaries(metric, *_grouped(gpus[values_of(metric)], group), count)
+    return _gold(columns, count)
+
+
+def _grouped(lists: pa.ChunkedArray, group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return values out of lists, each with the group of its list."""
+    sizes = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+    return pc.list_flatten(lists).to_numpy(), np.repeat(group, sizes)
+
+
+def _sums(values: np.ndarray, group: np.ndarray, count: int) -> np.ndarray:
+    """Return the sum of each group, NaN where nothing is known."""
+    known = ~np.isnan(values)
+    sums = np.bincount(group[known], weights=values[known], minlength=count)
+    totals: np.ndarray = np.where(np.bincount(group[known], minlength=count) > 0, sums, np.nan)
+    return totals
 
 
 def _frame(rows: pa.Table, width_s: int) -> _Frame:
@@ -84,7 +152,7 @@ def _frame(rows: pa.Table, width_s: int) -> _Frame:
     fresh[1:] = (window[1:] != window[:-1]) | (names[1:] != names[:-1])
     firsts = np.flatnonzero(fresh)
     return _Frame(
-        rows=rows.select(["gpu_id", "hostname", "model", "namespace"]).take(pa.array(order)),
+        rows=rows.select(["gpu_id", "hostname", "model", "namespace", "pod"]).take(pa.array(order)),
         time_us=time_us[order],
         cell=np.cumsum(fresh) - 1,
         cells=len(firsts),
@@ -119,19 +187,19 @@ def _cell_columns(frame: _Frame, thresholds: Thresholds) -> dict[str, object]:
     columns: dict[str, object] = {name: newest[name] for name in newest.schema.names}
     columns["gpus"] = np.ones(frame.cells, dtype=np.int32)
     columns["samples"] = np.bincount(frame.cell, minlength=frame.cells)
-    columns |= _summaries(frame, frame.cell, frame.cells)
+    for metric in ROLLED:
+        columns |= _summaries(metric, frame.column[metric], frame.cell, frame.cells)
     columns |= _utilisation(frame, thresholds) | _throttling(frame) | _states(frame)
     columns["energy_joules"] = _joules(frame)
     columns["xids"] = _xids(frame)
     return columns
 
 
-def _summaries(frame: _Frame, groups: np.ndarray, count: int) -> dict[str, object]:
-    found: dict[str, object] = {}
-    for metric in ROLLED:
-        summary = st.summary(frame.column[metric], groups, count)
-        found |= {f"{metric}_{name}": values for name, values in summary._asdict().items()}
-    return found
+def _summaries(
+    metric: str, values: np.ndarray, groups: np.ndarray, count: int
+) -> dict[str, object]:
+    summary = st.summary(values, groups, count)
+    return {f"{metric}_{name}": numbers for name, numbers in summary._asdict().items()}
 
 
 def _utilisation(frame: _Frame, thresholds: Thresholds) -> dict[str, object]:
@@ -223,76 +291,31 @@ def _counter_watts(frame: _Frame) -> np.ndarray:
 
 
 def _xids(frame: _Frame) -> pa.Array:
-    """Return the changes of the XID of each cell, zeros left out."""
+    """Return the changes of the XID of each cell, zeros left out; null where it is not sampled."""
     xid = frame.column["xid"]
     there = np.flatnonzero(~np.isnan(xid))
     codes, cell = xid[there].astype(np.int32), frame.cell[there]
     news = np.ones(len(codes), dtype=bool)
     news[1:] = (codes[1:] != codes[:-1]) | (cell[1:] != cell[:-1])
     news &= codes != 0
-    times = pa.array(frame.time_us[there][news]).cast(pa.timestamp("us", tz="UTC"))
+    times = pa.array(frame.time_us[there][news]).cast(MOMENT)
     entries = pa.StructArray.from_arrays([times, pa.array(codes[news])], ["timestamp", "xid"])
     ends = np.cumsum(np.bincount(cell[news], minlength=frame.cells))
     offsets = pa.array(np.concatenate(([0], ends)).astype(np.int32))
-    return pa.ListArray.from_arrays(offsets, entries)
+    unsampled = pa.array(np.bincount(cell, minlength=frame.cells) == 0)
+    return pa.ListArray.from_arrays(offsets, entries, mask=unsampled)
 
 
-def _level(frame: _Frame, cells: dict[str, object], level: str, by: str) -> pa.Table:
-    """Return the windows of all GPUs of a host or model; GPUs that name none are left out."""
-    named = cells[by]
-    assert isinstance(named, pa.ChunkedArray)
-    there = named.is_valid().to_numpy()
-    ranks = _ranks(pc.fill_null(named, "").combine_chunks())
-    window_us = frame.window_us
-    pairs = np.stack((window_us, ranks))[:, there]
-    found, firsts, inverse = np.unique(pairs, axis=1, return_index=True, return_inverse=True)
-    group = np.full(frame.cells, -1, dtype=np.int64)
-    group[there] = inverse.reshape(-1)
-    count = found.shape[1]
-    return _table(frame, level, _level_columns(frame, cells, group, count, by, firsts), found[0])
+def _table(frame: _Frame, columns: dict[str, object]) -> pa.Table:
+    starts = frame.window_us
+    columns["window_start"] = pa.array(starts).cast(MOMENT)
+    columns["window_end"] = pa.array(starts + frame.width_s * 1_000_000).cast(MOMENT)
+    columns["level"] = pa.array(["gpu"] * frame.cells, pa.string())
+    return _gold(columns, frame.cells)
 
 
-def _level_columns(
-    frame: _Frame,
-    cells: dict[str, object],
-    group: np.ndarray,
-    count: int,
-    by: str,
-    firsts: np.ndarray,
-) -> dict[str, object]:
-    there = group >= 0
-    named = cells[by]
-    assert isinstance(named, pa.ChunkedArray)
-    names = named.filter(pa.array(there)).take(pa.array(firsts))
-    rows = group[frame.cell]
-    kept = rows >= 0
-    part = _Frame(**{**vars(frame), "column": {m: frame.column[m][kept] for m in ROLLED}})
-    joules, samples = cells["energy_joules"], cells["samples"]
-    assert isinstance(joules, np.ndarray)
-    known = there & ~np.isnan(joules)
-    sums = np.bincount(group[known], weights=joules[known], minlength=count)
-    energy = np.where(np.bincount(group[known], minlength=count) > 0, sums, np.nan)
-    return {
-        by: names,
-        "gpus": np.bincount(group[there], minlength=count).astype(np.int32),
-        "samples": np.bincount(group[there], weights=samples[there], minlength=count),  # type: ignore[index]
-        **_summaries(part, rows[kept], count),
-        "energy_joules": energy,
-    }
-
-
-def _table(
-    frame: _Frame, level: str, columns: dict[str, object], window_us: np.ndarray | None = None
-) -> pa.Table:
-    starts = frame.window_us if window_us is None else window_us
-    moment = pa.timestamp("us", tz="UTC")
-    columns = {
-        "window_start": pa.array(starts).cast(moment),
-        "window_end": pa.array(starts + frame.width_s * 1_000_000).cast(moment),
-        "level": pa.array([level] * len(starts), pa.string()),
-        **columns,
-    }
-    arrays = [_array(columns.get(field.name), field.type, len(starts)) for field in GOLD]
+def _gold(columns: dict[str, object], count: int) -> pa.Table:
+    arrays = [_array(columns.get(field.name), field.type, count) for field in GOLD]
     return pa.table(arrays, schema=GOLD)
 
 

@@ -86,6 +86,7 @@ GOLD = (
         hostname string
         model string
         namespace string
+        pod string
         gpus int
         samples bigint
         """
@@ -117,7 +118,8 @@ except energy_joules, which is the sum. Shares are of the samples that carry the
 idle is util at most `idle_util_pct`, busy util at least `busy_util_pct`; a fall is a step from
 busy to idle between neighbouring samples; capped and thermal go by the clock event reasons, or
 by power at the limit where reasons are not sampled. xids has each sample whose XID differs from
-the sample before it in the window, the window's first included, zeros left out.
+the sample before it in the window, the window's first included, zeros left out; it is null where
+no XID was sampled.
 """
 
 FINDINGS = _columns(

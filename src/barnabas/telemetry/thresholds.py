@@ -89,8 +89,9 @@ class Thresholds:
     late_after_s: float = 60.0
     """How far behind the newest sample another may be and still be counted (the watermark)."""
 
-    ahead_s: float = 300.0
-    """A sample further ahead of the broker's clock than this comes from a wrong clock."""
+    ahead_s: float = 30.0
+    """A sample further ahead of the broker's clock than this comes from a wrong clock: clocks that
+    are kept in step agree within a second. Windows stay open that much longer."""
 
     raise_warning_after_s: float = 20.0
     """A warning must last two windows: one may be the edge of something."""

@@ -25,9 +25,9 @@ ANSWER_TIMEOUT_S = 30.0
 API_VERSIONS = 18
 ANSWER_BYTES_MAX = 1 << 28
 
-_LENGTH = Struct(">i")
+LENGTH = Struct(">i")
 _FIRST_CODE = Struct(">h")
-_KEYS = {facts.request: key for key, facts in APIS.items()}
+KEYS = {facts.request: key for key, facts in APIS.items()}
 
 M = TypeVar("M", bound=Message)
 
@@ -53,7 +53,7 @@ class Link:
 
     def version(self, request: type[Message]) -> int:
         """Return the highest version of an API that both sides know."""
-        key = _KEYS[request.__name__]
+        key = KEYS[request.__name__]
         facts = APIS[key]
         low, high = self._served.get(key, (0, -1))
         version = min(facts.high, high)
@@ -67,10 +67,10 @@ class Link:
     def ask(self, request: Message, expected: type[M]) -> M:
         """Send a request and return its answer."""
         version = self.version(type(request))
-        facts = APIS[_KEYS[type(request).__name__]]
+        facts = APIS[KEYS[type(request).__name__]]
         frame = self._exchange(request, facts, version)
         with self._blamed(facts):
-            return decode_exact(expected, version, frame, 5 if _is_flexible(facts, version) else 4)
+            return decode_exact(expected, version, frame, 5 if is_flexible(facts, version) else 4)
 
     def _ask_versions(self) -> dict[int, tuple[int, int]]:
         request = ApiVersionsRequest(
@@ -86,23 +86,26 @@ class Link:
             answer = decode_exact(ApiVersionsResponse, version, frame, 4)
         return {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
 
-    def _exchange(self, request: Message, facts: ApiFacts, version: int) -> bytes:
+    def _head(self, facts: ApiFacts, version: int) -> bytes:
+        """Return the header of the next request."""
         self._correlation_id += 1
         header = RequestHeader(
-            request_api_key=_KEYS[facts.request],
+            request_api_key=KEYS[facts.request],
             request_api_version=version,
             correlation_id=self._correlation_id,
             client_id=self._client_id,
         )
-        head = encoder(RequestHeader, 2 if version >= facts.flexible_from else 1)(header)
-        body = head + encoder(type(request), version)(request)
+        return encoder(RequestHeader, 2 if version >= facts.flexible_from else 1)(header)
+
+    def _exchange(self, request: Message, facts: ApiFacts, version: int) -> bytes:
+        body = self._head(facts, version) + encoder(type(request), version)(request)
         with self._blamed(facts):
-            self._socket.sendall(_LENGTH.pack(len(body)) + body)
-            (size,) = _LENGTH.unpack(self._receive(4))
+            self._socket.sendall(LENGTH.pack(len(body)) + body)
+            (size,) = LENGTH.unpack(self._receive(4))
             if not 4 <= size <= ANSWER_BYTES_MAX:
                 raise WireError(f"an answer of {size} bytes")
             frame = self._receive(size)
-            if frame[:4] != _LENGTH.pack(self._correlation_id):
+            if frame[:4] != LENGTH.pack(self._correlation_id):
                 raise WireError("an answer to another request")
         return frame
 
@@ -138,5 +141,6 @@ class Link:
             ) from error
 
 
-def _is_flexible(facts: ApiFacts, version: int) -> bool:
-    return version >= facts.flexible_from and _KEYS[facts.request] != API_VERSIONS
+def is_flexible(facts: ApiFacts, version: int) -> bool:
+    """Tell whether an answer has a tagged section in its header."""
+    return version >= facts.flexible_from and KEYS[facts.request] != API_VERSIONS

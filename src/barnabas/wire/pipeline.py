@@ -1,80 +1,121 @@
-"""A connection on which the next request goes out before the last answer is read.
+"""One connection to one broker, with several requests on their way.
 
-A broker answers the requests of one connection in order. Whoever reads much sends the next request
-as soon as it knows what to ask for, and works on the last answer while the broker makes the next.
+    pipeline.send(first); pipeline.send(second)
+    pipeline.receive(ProduceResponse); pipeline.receive(ProduceResponse)
 
-Answers are views of one buffer that is used again: an answer is valid until the next `receive`.
+Answers come in the order of the requests, as the protocol promises. Record batches are handed to
+the socket as they lie in memory. A pipeline that failed once is of no more use: close it.
 """
 
+import socket
 from collections import deque
-from typing import NamedTuple, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from barnabas.model.errors import WireError
+from barnabas.model.ports import Buffer
 from barnabas.protocol.apis import APIS, ApiFacts
-from barnabas.protocol.codec import decode_exact, encoder
+from barnabas.protocol.codec import decode_exact, parts_encoder
 from barnabas.protocol.message import Message
-from barnabas.protocol.messages.request_header import RequestHeader
-from barnabas.wire.link import _KEYS, _LENGTH, ANSWER_BYTES_MAX, Link, _is_flexible
+from barnabas.wire.failures import LinkError
+from barnabas.wire.link import ANSWER_BYTES_MAX, KEYS, LENGTH, Link, is_flexible
+
+BUFFERS_A_CALL = 64
+"""How many buffers one system call is given; every system takes at least so many."""
 
 ROOM_BYTES = 1 << 20
+"""What a buffer for answers begins with."""
 
 M = TypeVar("M", bound=Message)
 
 
-class _Sent(NamedTuple):
-    correlation: bytes
-    facts: ApiFacts
-    version: int
+class Pipeline(Link):
+    """A link on which a request need not wait for the answer to the one before it."""
 
-
-class PipelinedLink(Link):
-    """One connection to one broker, with requests on their way."""
-
-    def __init__(self, host: str, port: int, client_id: str = "barnabas") -> None:
-        self._sent: deque[_Sent] = deque()
-        self._room = bytearray(ROOM_BYTES)
-        self.place = (host, port)
-        """Where it was opened to."""
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        client_id: str = "barnabas",
+        ceilings: Mapping[type[Message], int] | None = None,
+    ) -> None:
+        """Take the highest version to speak of some APIs, besides what `Link` takes."""
         super().__init__(host, port, client_id)
+        self._ceilings = dict(ceilings or {})
+        self._awaited: deque[tuple[int, ApiFacts, int]] = deque()
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     @property
-    def waiting(self) -> int:
-        """How many answers are still to come."""
-        return len(self._sent)
+    def in_flight(self) -> int:
+        """How many answers are awaited."""
+        return len(self._awaited)
 
-    def send(self, request: Message, highest: int | None = None) -> None:
-        """Send a request, in the highest version that both sides and the caller know."""
+    def version(self, request: type[Message]) -> int:
+        """Return the highest version that both sides know and that the ceiling allows."""
+        return min(super().version(request), self._ceilings.get(request, 32767))
+
+    def ask(self, request: Message, expected: type[M]) -> M:
+        """Send a request and return its answer; nothing else may be on its way."""
+        assert not self._awaited, "an answer to another request comes first"
+        return super().ask(request, expected)
+
+    def send(self, request: Message, *, answered: bool = True) -> None:
+        """Send a request and return at once; one that is not answered is forgotten."""
         version = self.version(type(request))
-        version = version if highest is None else min(version, highest)
-        key = _KEYS[type(request).__name__]
-        facts = APIS[key]
-        self._correlation_id += 1
-        header = RequestHeader(
-            request_api_key=key,
-            request_api_version=version,
-            correlation_id=self._correlation_id,
-            client_id=self._client_id,
-        )
-        head = encoder(RequestHeader, 2 if version >= facts.flexible_from else 1)(header)
-        body = head + encoder(type(request), version)(request)
+        facts = APIS[KEYS[type(request).__name__]]
+        head = self._head(facts, version)
+        parts = parts_encoder(type(request), version)(request)
+        size = len(head) + sum(len(part) for part in parts)
+        if answered:
+            self._awaited.append((self._correlation_id, facts, version))
         with self._blamed(facts):
-            self._socket.sendall(_LENGTH.pack(len(body)) + body)
-        self._sent.append(_Sent(_LENGTH.pack(self._correlation_id), facts, version))
+            self._send_all([LENGTH.pack(size) + head, *parts])
 
     def receive(self, expected: type[M]) -> M:
-        """Return the answer to the oldest request; it ends with the next call."""
-        sent = self._sent.popleft()
-        with self._blamed(sent.facts):
-            (size,) = _LENGTH.unpack(self._receive(4))
+        """Wait for the answer to the oldest request that has none yet."""
+        if not self._awaited:
+            raise LinkError(f"{self._address} was connected to anew and owes no answer")
+        correlation_id, facts, version = self._awaited.popleft()
+        with self._blamed(facts):
+            (size,) = LENGTH.unpack(self._receive(4))
             if not 4 <= size <= ANSWER_BYTES_MAX:
                 raise WireError(f"an answer of {size} bytes")
-            frame = self._receive_into_room(size)
-            if frame[:4] != sent.correlation:
+            frame = self._receive_frame(size)
+            if frame[:4] != LENGTH.pack(correlation_id):
                 raise WireError("an answer to another request")
-            start = 5 if _is_flexible(sent.facts, sent.version) else 4
-            return decode_exact(expected, sent.version, frame, start)
+            return decode_exact(expected, version, frame, 5 if is_flexible(facts, version) else 4)
 
-    def _receive_into_room(self, size: int) -> memoryview:
+    def _receive_frame(self, size: int) -> bytes | memoryview:
+        return self._receive(size)
+
+    def _send_all(self, parts: Sequence[Buffer]) -> None:
+        views = [memoryview(part).cast("B") for part in parts if len(part)]
+        first = 0
+        while first < len(views):
+            sent = self._socket.sendmsg(views[first : first + BUFFERS_A_CALL])
+            while first < len(views) and sent >= len(views[first]):
+                sent -= len(views[first])
+                first += 1
+            if sent:
+                views[first] = views[first][sent:]
+
+
+class ReadingPipeline(Pipeline):
+    """A pipeline for large answers: views of one buffer, valid until the next `receive`."""
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        client_id: str = "barnabas",
+        ceilings: Mapping[type[Message], int] | None = None,
+    ) -> None:
+        super().__init__(host, port, client_id, ceilings)
+        self.place = (host, port)
+        """Where it was opened to."""
+        self._room = bytearray(ROOM_BYTES)
+
+    def _receive_frame(self, size: int) -> memoryview:
         if size > len(self._room):
             self._room = bytearray(size)
         frame = memoryview(self._room)[:size]
@@ -85,3 +126,38 @@ class PipelinedLink(Link):
                 raise ConnectionResetError
             filled += count
         return frame
+
+
+class Pool:
+    """Pipelines by address, opened on first use and kept."""
+
+    def __init__(self, client_id: str, ceilings: Mapping[type[Message], int]) -> None:
+        self._client_id = client_id
+        self._ceilings = ceilings
+        self._pipelines: dict[tuple[str, int], Pipeline] = {}
+
+    def to(self, host: str, port: int) -> Pipeline:
+        """Return the connection to an address."""
+        found = self._pipelines.get((host, port))
+        if found is None:
+            try:
+                found = Pipeline(host, port, self._client_id, self._ceilings)
+            except OSError as error:
+                raise LinkError(
+                    f"Nobody answers at {host}:{port} ({error.strerror or error}); start the "
+                    "broker, or correct its advertised address"
+                ) from error
+            self._pipelines[host, port] = found
+        return found
+
+    def drop(self, host: str, port: int) -> None:
+        """Hang up on one address."""
+        found = self._pipelines.pop((host, port), None)
+        if found is not None:
+            found.close()
+
+    def close(self) -> None:
+        """Hang up on all; the next use connects anew."""
+        for pipeline in self._pipelines.values():
+            pipeline.close()
+        self._pipelines.clear()

@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 
 from barnabas.telemetry import tables
-from barnabas.telemetry.gold import Progress, Run, advanced, same_files
 from barnabas.telemetry.lake import arrow_schema
 from barnabas.telemetry.rollups import rollup
 from barnabas.telemetry.thresholds import Thresholds
@@ -162,39 +161,3 @@ def test_order_of_rows_does_not_matter() -> None:
         for n in range(60)
     ]
     assert rolled(*rows) == rolled(*reversed(rows))
-
-
-def note(batch: int, watermark_s: int | None, **files: list[int]) -> dict[str, Any]:
-    entries = [{"name": name, "slices": slices} for name, slices in files.items()]
-    watermark_us = None if watermark_s is None else watermark_s * 1_000_000
-    return {"batch": batch, "watermark_us": watermark_us, "files": entries}
-
-
-def test_windows_close_when_the_watermark_passes() -> None:
-    progress, closed = advanced(Progress(), [note(0, 15, x=[0, 10])], 10)
-    assert closed == {0: ["x"]}
-    progress, closed = advanced(progress, [note(1, 19, y=[10, 20])], 10)
-    assert closed == {}
-    progress, closed = advanced(progress, [note(2, 30)], 10)
-    assert closed == {10: ["x", "y"], 20: ["y"]}
-    assert progress.open == {}
-
-
-def test_wider_windows_gather_slices() -> None:
-    _, closed = advanced(Progress(), [note(0, 60, x=[0, 10, 50, 60])], 60)
-    assert closed == {0: ["x"]}
-
-
-def test_windows_of_the_same_files_are_read_together() -> None:
-    closed = {0: ["x"], 10: ["x"], 20: ["x", "y"], 30: ["y"], 50: ["y"]}
-    assert same_files(closed) == [
-        Run([0, 10], ["x"]),
-        Run([20], ["x", "y"]),
-        Run([30, 50], ["y"]),
-    ]
-
-
-def test_nothing_closes_without_a_watermark() -> None:
-    progress, closed = advanced(Progress(), [note(0, None)], 10)
-    assert closed == {}
-    assert progress.watermark_us is None

@@ -1,0 +1,185 @@
+"""Compacted topics as tables: of each key the latest record, unless that is a tombstone.
+
+    from barnabas.spark import ChangelogTable, latest, read_changelog
+
+    read_changelog(spark, "gpu-latest", {"kafka.bootstrap.servers": "127.0.0.1:9092"})
+
+That reads the topic to its end and reduces it, so it costs what the topic holds. To follow a topic,
+either let Spark keep the table as the state of a query, which shows what changed:
+
+    latest(stream, tombstones=True).writeStream.outputMode("update") ...
+
+or keep it as files, that anybody can read:
+
+    table = ChangelogTable("lake/gpu-latest")
+    stream.writeStream.foreachBatch(table.upsert).option("checkpointLocation", ...).start()
+    table.read(spark)
+
+Offsets decide which record is the latest. That is right while a key stays in its partition, as
+compaction itself demands; after partitions were added to a topic, write it anew.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
+
+from barnabas.spark.columns import ColumnError, names, require
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+KEY, ORDER, DELETED = "key", "offset", "value IS NULL"
+LATEST = "__latest"
+VERSION = re.compile(r"version-(\d{10})$")
+VERSIONS_KEPT = 3
+
+
+def latest(
+    frame: "DataFrame",
+    key: str | Sequence[str] = KEY,
+    *,
+    order: str | Sequence[str] = ORDER,
+    deleted: str = DELETED,
+    tombstones: bool = False,
+) -> "DataFrame":
+    """Return the latest row of each key.
+
+    `deleted` is a condition in SQL that holds for tombstones. They are left out, unless
+    `tombstones` asks for them: a stream in update mode must pass them on, so that whoever follows
+    it can delete. A row without a key stops the query, since it can be a row of no table; filter
+    such rows out where they are expected.
+
+        latest(records).selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)")
+        latest(samples, ["host", "gpu"], order=["time", "offset"], deleted="status = 'gone'")
+    """
+    keys = names(key)
+    if not keys:
+        raise ColumnError("Name the columns that are the key of the table")
+    require(frame, [*keys, *names(order)])
+    others = [name for name in frame.columns if name not in keys]
+    newest = F.max_by(
+        F.struct(*(F.col(f"`{name}`") for name in others)),
+        F.struct(*(F.col(f"`{name}`") for name in names(order))),
+    )
+    reduced = _keyed(frame, keys).groupBy(*keys).agg(newest.alias(LATEST))
+    columns = [name if name in keys else f"{LATEST}.`{name}`" for name in frame.columns]
+    rows = reduced.select(*columns)
+    return rows if tombstones else rows.where(~F.coalesce(F.expr(deleted), F.lit(False)))
+
+
+def read_changelog(
+    spark: "SparkSession",
+    topic: str,
+    options: Mapping[str, str],
+    *,
+    source: str = "barnabas",
+) -> "DataFrame":
+    """Return a compacted topic as a table: its records, the latest of each key.
+
+    `options` are those of spark.read. The end is where the topic ends when Spark plans the read; a
+    stream that is to follow it joins by `enrich_each_batch`. `source` may be "kafka", for Spark's
+    JVM connector.
+
+        hosts = read_changelog(spark, "hosts", {"kafka.bootstrap.servers": "127.0.0.1:9092"})
+    """
+    taken = {"subscribe", "subscribepattern", "assign"} & {name.lower() for name in options}
+    if taken:
+        raise ValueError(f"Leave {taken.pop()} out of the options; the topic is {topic}")
+    return latest(spark.read.format(source).options(**options).option("subscribe", topic).load())
+
+
+class ChangelogTable:
+    """A table in a folder of Parquet files, brought up to date by batches of changes.
+
+    Each batch writes the whole table anew, as `version-N`, which counts from the moment that Spark
+    has put `_SUCCESS` into it: readers see all of a batch or nothing of it. That suits
+    tables of up to some millions of rows; beyond, take `deltalake` and its merge. A batch that
+    is repeated after a crash changes nothing, because offsets decide and are kept in the table.
+
+    One query writes a table. The last versions are kept for those who are still reading them.
+    Any file system that Spark knows will do (s3a://..., hdfs://..., a local folder).
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        key: str | Sequence[str] = KEY,
+        *,
+        order: str | Sequence[str] = ORDER,
+        deleted: str = DELETED,
+    ) -> None:
+        """Take the folder, and what `latest` takes."""
+        self._folder = str(folder).rstrip("/")
+        self._key = key
+        self._order = order
+        self._deleted = deleted
+
+    def upsert(self, changes: "DataFrame", batch_id: int) -> None:
+        """Apply a batch of changes; made for foreachBatch."""
+        del batch_id
+        if changes.isStreaming:
+            raise ValueError("upsert takes a batch: stream.writeStream.foreachBatch(table.upsert)")
+        spark = changes.sparkSession
+        done = self._versions(spark)
+        if done:
+            changes = self._open(spark, done[-1]).unionByName(changes)
+        rows = latest(changes, self._key, order=self._order, deleted=self._deleted)
+        number = done[-1] + 1 if done else 0
+        rows.write.mode("overwrite").parquet(self._path(number))
+        self._forget(spark, [each for each in done if each <= number - VERSIONS_KEPT])
+
+    def read(self, spark: "SparkSession") -> "DataFrame":
+        """Return the table as of the last batch that was applied."""
+        done = self._versions(spark)
+        if not done:
+            raise FileNotFoundError(
+                f"No table in {self._folder} yet: no batch was applied; start the query that "
+                "calls upsert"
+            )
+        return self._open(spark, done[-1])
+
+    def _path(self, number: int) -> str:
+        return f"{self._folder}/version-{number:010d}"
+
+    def _open(self, spark: "SparkSession", number: int) -> "DataFrame":
+        return spark.read.parquet(self._path(number))
+
+    def _versions(self, spark: "SparkSession") -> list[int]:
+        """Return those that are whole, oldest first."""
+        system, path = _hadoop(spark, f"{self._folder}/version-*/_SUCCESS")
+        found = system.globStatus(path) or []
+        parents = (str(each.getPath().getParent().toString()) for each in found)
+        numbers = (VERSION.search(parent) for parent in parents)
+        return sorted(int(number[1]) for number in numbers if number)
+
+    def _forget(self, spark: "SparkSession", numbers: Sequence[int]) -> None:
+        for number in numbers:
+            system, path = _hadoop(spark, self._path(number))
+            system.delete(path, True)
+
+
+def _keyed(frame: "DataFrame", keys: Sequence[str]) -> "DataFrame":
+    """Refuse rows without a key, when they come."""
+    where = [name for name in ("topic", "partition", "offset") if name in frame.columns]
+    place = F.concat_ws(" ", *(F.format_string(f"{name} %s", F.col(name)) for name in where))
+    complaint = F.concat(
+        F.lit(f"A row has no {' or '.join(keys)}, so it cannot be in the table: "),
+        place,
+        F.lit(f"; leave such rows out: .where('{keys[0]} IS NOT NULL')"),
+    )
+    checked = {
+        name: F.when(F.col(f"`{name}`").isNotNull(), F.col(f"`{name}`")).otherwise(
+            F.raise_error(complaint)
+        )
+        for name in keys
+    }
+    return frame.withColumns(checked)
+
+
+def _hadoop(spark: "SparkSession", path: str) -> tuple[Any, Any]:
+    """Return Hadoop's file system for a path, and the path in its words."""
+    context: Any = spark.sparkContext
+    there = context._jvm.org.apache.hadoop.fs.Path(path)
+    return there.getFileSystem(context._jsc.hadoopConfiguration()), there

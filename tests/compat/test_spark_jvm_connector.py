@@ -1,0 +1,76 @@
+"""Spark's own Kafka connector, `format("kafka")`: `spark_dialogues.py` runs its dialogues."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from barnabas.testing.broker import Broker
+from barnabas.testing.kafka_tools import MissingToolError
+from barnabas.testing.spark_connector import Connector, fetch_connector
+
+pytestmark = pytest.mark.compat
+
+HERE = Path(__file__).parent
+BUILD = HERE.parents[1] / "build" / "spark-connector"
+QUICK = ["batches", "restarts", "patterns", "times", "committed"]
+LONG = ["grown", "real-time"]
+LIMIT_S = 280
+
+
+@pytest.fixture(scope="module")
+def connector() -> Connector:
+    """Return the connector, fetched once, or say why the tests cannot run."""
+    pyspark = pytest.importorskip("pyspark", reason="needs PySpark: pip install 'barnabas[spark]'")
+    try:
+        return fetch_connector(HERE / "java" / "spark-connector.xml", BUILD, pyspark.__version__)
+    except MissingToolError as error:
+        pytest.skip(str(error))
+
+
+def outcomes_of(broker: Broker, connector: Connector, names: list[str]) -> dict[str, str]:
+    """Return, of each dialogue, "pass" or what went wrong."""
+    done = subprocess.run(
+        [
+            sys.executable,
+            str(HERE / "spark_dialogues.py"),
+            broker.bootstrap,
+            connector.jars,
+            *names,
+        ],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    rows = [line.split(" ", 2) for line in done.stdout.splitlines()]
+    return {row[1]: "pass" if row[0] == "pass" else row[-1] for row in rows}
+
+
+@pytest.fixture(scope="module")
+def quick(broker: Broker, connector: Connector) -> dict[str, str]:
+    return outcomes_of(broker, connector, QUICK)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_dialogue(quick: dict[str, str], name: str) -> None:
+    assert quick.get(name) == "pass"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LONG)
+def test_long_dialogue(broker: Broker, connector: Connector, name: str) -> None:
+    assert outcomes_of(broker, connector, [name]) == {name: "pass"}
+
+
+def test_the_connector_is_of_sparks_own_version(connector: Connector) -> None:
+    """Not a matter of ours: it tells who reads the results what they hold for."""
+    import pyspark
+
+    if set(connector.versions) != {pyspark.__version__}:
+        pytest.skip(
+            f"the registry has no connector {pyspark.__version__}; the dialogues ran with "
+            f"{connector.versions.connector}, token provider {connector.versions.token_provider}"
+        )

@@ -1,0 +1,146 @@
+"""Compacted topics as tables: read at once, followed by a stream, joined with one."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs PySpark: pip install 'barnabas[spark]'")
+
+from confluent_kafka import Producer
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.testing import assertDataFrameEqual
+
+from barnabas.spark import ChangelogTable, enrich_each_batch, latest, read_changelog
+from barnabas.spark.columns import ColumnError
+from barnabas.testing.load import create_topic
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from barnabas.testing.broker import Broker
+
+CHANGES = "key STRING, value STRING, partition INT, offset BIGINT"
+
+
+def changes(spark: "SparkSession", *rows: tuple[str | None, str | None, int]) -> "DataFrame":
+    return spark.createDataFrame([(key, value, 0, offset) for key, value, offset in rows], CHANGES)
+
+
+def test_the_latest_of_each_key_counts(spark: "SparkSession") -> None:
+    log = changes(spark, ("a", "1", 0), ("b", "2", 1), ("a", "3", 2), ("b", None, 3), ("c", "", 4))
+    assertDataFrameEqual(latest(log), changes(spark, ("a", "3", 2), ("c", "", 4)))
+    assertDataFrameEqual(
+        latest(log, tombstones=True), changes(spark, ("a", "3", 2), ("b", None, 3), ("c", "", 4))
+    )
+
+
+def test_keys_order_and_deletion_can_be_columns_of_ones_own(spark: "SparkSession") -> None:
+    schema = "host STRING, gpu INT, at INT, state STRING"
+    log = spark.createDataFrame(
+        [("h", 0, 2, "on"), ("h", 0, 1, "gone"), ("h", 1, 1, "on"), ("h", 1, 2, "gone")], schema
+    )
+    found = latest(log, ["host", "gpu"], order="at", deleted="state = 'gone'")
+    assertDataFrameEqual(found, spark.createDataFrame([("h", 0, 2, "on")], schema))
+
+
+def test_a_row_without_a_key_is_not_lost_in_silence(spark: "SparkSession") -> None:
+    with pytest.raises(PySparkException, match=r"A row has no key.* offset 7; .*IS NOT NULL"):
+        latest(changes(spark, (None, "1", 7))).collect()
+    with pytest.raises(ColumnError, match="There is no column offset"):
+        latest(changes(spark).drop("offset"))
+
+
+def test_a_stream_in_update_mode_shows_changes(spark: "SparkSession", tmp_path: Path) -> None:
+    source, seen = str(tmp_path / "source"), []
+    Path(source).mkdir()
+    stream = spark.readStream.schema(CHANGES).parquet(source)
+
+    def see(rows: "DataFrame", batch_id: int) -> None:
+        seen.append(sorted((row.key, row.value) for row in rows.collect()))
+
+    for rows in ([("a", "1", 0), ("b", "1", 1)], [("b", None, 2)]):
+        changes(spark, *rows).coalesce(1).write.mode("append").parquet(source)
+        query = (
+            latest(stream, tombstones=True)
+            .writeStream.outputMode("update")
+            .foreachBatch(see)
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+    assert [each for each in seen if each] == [[("a", "1"), ("b", "1")], [("b", None)]]
+
+
+def test_a_table_of_files_follows_the_changes(spark: "SparkSession", tmp_path: Path) -> None:
+    table = ChangelogTable(str(tmp_path / "table"))
+    with pytest.raises(FileNotFoundError, match="no batch was applied"):
+        table.read(spark)
+    batches = [
+        changes(spark, ("a", "1", 0), ("b", "1", 1)),
+        changes(spark, ("b", None, 2), ("c", "1", 3)),
+    ]
+    for number, batch in enumerate(batches):
+        table.upsert(batch, number)
+    table.upsert(batches[-1], 1)
+    expected = changes(spark, ("a", "1", 0), ("c", "1", 3))
+    assertDataFrameEqual(table.read(spark), expected)
+    (tmp_path / "table" / "version-0000000009").mkdir()
+    assertDataFrameEqual(table.read(spark), expected)
+
+
+def test_a_table_keeps_few_versions(spark: "SparkSession", tmp_path: Path) -> None:
+    table = ChangelogTable(str(tmp_path))
+    for number in range(5):
+        table.upsert(changes(spark, ("a", str(number), number)).coalesce(1), number)
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == [f"version-{number:010d}" for number in (2, 3, 4)]
+
+
+def test_a_topic_is_read_as_a_table_and_again_in_each_batch_of_a_join(
+    spark: "SparkSession", broker: "Broker", tmp_path: Path
+) -> None:
+    register = pytest.importorskip("barnabas.spark.source").BarnabasDataSource
+    spark.dataSource.register(register)
+    brokers = {"kafka.bootstrap.servers": broker.bootstrap}
+    create_topic(broker.bootstrap, "racks", 2)
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+
+    def racks(session: "SparkSession") -> "DataFrame":
+        return read_changelog(session, "racks", brokers).select(
+            F.col("key").cast("string").alias("host"), F.col("value").cast("string").alias("rack")
+        )
+
+    def write(rows: "DataFrame", batch_id: int) -> None:
+        rows.write.parquet(f"{out}/batch={batch_id}")
+
+    source, out = str(tmp_path / "source"), str(tmp_path / "out")
+    Path(source).mkdir()
+    stream = spark.readStream.schema("host STRING, round INT").parquet(source)
+    query = (
+        stream.writeStream.foreachBatch(enrich_each_batch(racks, "host", write))
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .start()
+    )
+    try:
+        for number, rack in enumerate(["r1", "r2", None]):
+            producer.produce("racks", rack, "h")
+            assert producer.flush(30) == 0
+            rows = spark.createDataFrame([("h", number)], "host STRING, round INT")
+            rows.coalesce(1).write.mode("append").parquet(source)
+            query.processAllAvailable()
+    finally:
+        query.stop()
+    found = spark.read.parquet(out).orderBy("round").collect()
+    assert [(row.host, row["round"], row.rack) for row in found] == [
+        ("h", 0, "r1"),
+        ("h", 1, "r2"),
+        ("h", 2, None),
+    ]
+
+
+def test_the_topic_is_named_once(spark: "SparkSession") -> None:
+    with pytest.raises(ValueError, match="Leave subscribe out of the options; the topic is racks"):
+        read_changelog(spark, "racks", {"subscribe": "others"})
