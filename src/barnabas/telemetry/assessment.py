@@ -15,6 +15,7 @@ from barnabas.telemetry.alerts import Alert, Key, Standing
 from barnabas.telemetry.finding import Finding, Window
 from barnabas.telemetry.fleet import Fleet
 from barnabas.telemetry.thresholds import Thresholds
+from barnabas.telemetry.throttling import with_lost_clock
 
 Row = TypeVar("Row", Window, Finding)
 
@@ -48,7 +49,8 @@ def assess(
     found_by_end = _by_end(found)
     for end, rows in sorted(_by_end(windows).items()):
         inventory, remembered = fleet.advance(state.fleet, rows, thresholds)
-        now = found_by_end.get(end, []) + remembered
+        ruled = with_lost_clock(found_by_end.get(end, []), rows, inventory.gpus)
+        now = ruled + remembered
         subjects = fleet.alerted(inventory, now)
         standing, news = alerts.step(state.standing, subjects, inventory.seen, thresholds)
         state = FleetState(inventory, standing)

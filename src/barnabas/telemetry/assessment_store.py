@@ -39,6 +39,7 @@ _GPUS = pa.schema(
         ("ecc_sbe_grew", pa.int64()),
         ("ecc_dbe", pa.float64()),
         ("remapped_rows", pa.float64()),
+        ("sm_clock_top", pa.float64()),
     ]
 )
 _STANDING = pa.schema(

@@ -45,6 +45,8 @@ class Window(NamedTuple):
     util_busy_share: float | None = None
     util_falls: int | None = None
     fb_used_p50: float | None = None
+    sm_clock_mean: float | None = None
+    sm_clock_top: float | None = None
     energy_joules: float | None = None
     ecc_sbe_last: float | None = None
     ecc_dbe_last: float | None = None

@@ -59,6 +59,8 @@ class Memory:
     ecc_sbe_grew: int = 0
     ecc_dbe: float | None = None
     remapped_rows: float | None = None
+    sm_clock_top: float | None = None
+    """The fastest it was ever seen or said to go."""
 
 
 def step(
@@ -84,6 +86,7 @@ def step(
         ecc_sbe_grew=grew,
         ecc_dbe=_latest(window.ecc_dbe_last, memory.ecc_dbe if memory else None),
         remapped_rows=_latest(window.remapped_rows_last, memory.remapped_rows if memory else None),
+        sm_clock_top=_highest(window.sm_clock_top, memory.sm_clock_top if memory else None),
     )
     found = [_xid_finding(window, code) for code in codes]
     if codes and len(times) >= thresholds.repeat_offender_xids:
@@ -116,6 +119,10 @@ def report(window: Window, name: Name, value: float, detail: str, **details: obj
 
 def _latest(sampled: float | None, known: float | None) -> float | None:
     return known if sampled is None else sampled
+
+
+def _highest(sampled: float | None, known: float | None) -> float | None:
+    return max((each for each in (sampled, known) if each is not None), default=None)
 
 
 # XIDs

@@ -141,16 +141,10 @@ def _launch_bound(thresholds: Thresholds) -> Rule:
 
 def _throttled(name: Name, share_column: str, words: str, thresholds: Thresholds) -> Rule:
     share = F.col(share_column)
-    lost_pct = F.greatest(F.lit(0.0), 1 - F.col("sm_clock_mean") / F.col("sm_clock_top")) * 100
-    clock = F.coalesce(F.format_string(", %.0f%% of the clock lost", lost_pct), F.lit(""))
-    known = F.when(F.col("sm_clock_mean").isNotNull() & F.col("sm_clock_top").isNotNull(), clock)
     return Rule(
         name=name,
         condition=share >= thresholds.capped_share,
-        value=F.when(known.isNotNull(), lost_pct),
+        value=F.lit(None).cast("double"),  # the clock lost; see `throttling`
         seconds=share * window_seconds(),
-        detail=F.concat(
-            F.format_string(f"{words} %.0f%% of the window", share * 100),
-            F.coalesce(known, F.lit("")),
-        ),
+        detail=F.format_string(f"{words} %.0f%% of the window", share * 100),
     )
