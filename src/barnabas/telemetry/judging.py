@@ -39,6 +39,7 @@ class Rules:
     """How far a message may be behind others before it in its partition. So a wrong clock shows in
     the very first batch, and however large batches are."""
     ahead_us: int
+    tick_ahead_us: int
     value_bytes_max: int
 
 
@@ -184,7 +185,7 @@ def _refuse(found: Readings, refused: np.ndarray, faults: Iterable[Fault]) -> Re
 
 def _ticks_in_time(found: Readings, broker_us: np.ndarray, rules: Rules) -> np.ndarray:
     arrived_us = broker_us[found.tick_messages]
-    ahead = found.ticks_us > arrived_us + rules.ahead_us
+    ahead = found.ticks_us > arrived_us + rules.tick_ahead_us
     faults = _ahead_faults(found.ticks_us, arrived_us, ahead)
     for message, fault in zip(found.tick_messages[ahead].tolist(), faults, strict=True):
         found.faults[message] = [fault]

@@ -169,6 +169,7 @@ def _task(lake: Lake, batch_id: int, settings: SilverSettings, before: Note) -> 
         late_before_us=before.get("watermark_us"),
         late_us=int(thresholds.late_after_s * 1e6),
         ahead_us=int(thresholds.ahead_s * 1e6),
+        tick_ahead_us=int(thresholds.tick_ahead_s * 1e6),
         value_bytes_max=settings.value_bytes_max,
     )
     earlier = before.get("numbers", [])

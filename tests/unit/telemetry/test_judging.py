@@ -18,6 +18,7 @@ RULES = Rules(
     late_before_us=NOW_US - 60_000_000,
     late_us=60_000_000,
     ahead_us=300_000_000,
+    tick_ahead_us=600_000_000,
     value_bytes_max=10_000,
 )
 
