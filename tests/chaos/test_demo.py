@@ -65,7 +65,7 @@ def test_the_demo_leaves_a_page_and_nothing_else(place: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("step", range(1, 6))
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["int", "term"])
 def test_an_interrupted_demo_leaves_nothing(
     step: int, number: signal.Signals, place: Path, tmp_path: Path
 ) -> None:

@@ -50,13 +50,14 @@ MOMENTS = (
     "findings",
     "_work/silver-outbox",
     "_work/silver-numbers",
-    "_work/gold_10s",
     "_work/findings-gpus",
     "_batches/bronze",
     "_batches/silver",
     "_batches/gold_10s",
     "_checkpoints/silver/offsets",
     "_checkpoints/silver/commits",
+    "_checkpoints/gold_10s/offsets",
+    "_checkpoints/gold_10s/commits",
     "_checkpoints/findings/offsets",
 )
 """A file that appears in one of these folders marks a point within a batch of some job."""

@@ -39,7 +39,8 @@ def test_a_missing_package_is_one_line_to_type() -> None:
 
 
 def test_every_command_is_registered() -> None:
-    assert {each.name for each in app.registered_commands} >= set(COMMANDS)
+    registered = [*app.registered_commands, *app.registered_groups]
+    assert {each.name for each in registered} >= set(COMMANDS)
 
 
 def test_help_loads_no_data_stack() -> None:

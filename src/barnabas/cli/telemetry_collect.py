@@ -18,6 +18,7 @@ from barnabas.cli.extras import needs_extra
 from barnabas.cli.failure import CommandError, warn
 from barnabas.cli.output import plural, say
 from barnabas.cli.telemetry_sending import (
+    CLOSING,
     Display,
     Partitions,
     Refused,
@@ -94,7 +95,7 @@ Start = Annotated[
     str,
     typer.Option(
         help="When the recording begins: recorded, an ISO time, or now "
-        "(at other speeds than 1 it ends now)."
+        "(at other speeds than 1 it ends now, with its tick)."
     ),
 ]
 Timezone = Annotated[str, typer.Option(help="The zone of nvidia-smi's times.")]
@@ -164,7 +165,7 @@ class Request:
         if (self.interval or self.rounds) and not (self.dcgm or self.nvidia_smi):
             raise CommandError("--interval and --rounds are for --dcgm and --nvidia-smi")
 
-    def items(self, sources: "Sources", speed: float) -> "Iterator[Item]":
+    def items(self, sources: "Sources", speed: float, tick_ms: int) -> "Iterator[Item]":
         """Open the source."""
         from barnabas.telemetry.inputs import FileFormat
 
@@ -174,7 +175,7 @@ class Request:
         if self.nvidia_smi:
             interval_ms = parse_interval_ms(self.interval or SMI_INTERVAL, "--interval")
             return sources.nvidia_smi(interval_ms=interval_ms, rounds=self.rounds)
-        start_ms, end_ms = self.moved(speed)
+        start_ms, end_ms = self.moved(speed, tick_ms)
         if self.sample is not None:
             return sources.sample(self.sample, loop=self.loop, start_ms=start_ms, end_ms=end_ms)
         file_format = FileFormat(self.file_format)
@@ -184,16 +185,16 @@ class Request:
             self.files, file_format, loop=self.loop, start_ms=start_ms, end_ms=end_ms
         )
 
-    def moved(self, speed: float) -> tuple[int | None, int | None]:
+    def moved(self, speed: float, tick_ms: int) -> tuple[int | None, int | None]:
         """Return where the recording is to begin or to end; None leaves it where it is.
 
-        "now" begins now at real time and ends now at any other speed: a sample from the future
-        would be taken for one from a wrong clock.
+        "now" begins now at real time, and ends with its tick now at any other speed: a time in
+        the future would be taken for one of a wrong clock.
         """
         if self.start == RECORDED:
             return None, None
         at_ms = parse_instant_ms(self.start, "--start")
-        return (None, at_ms) if self.start == NOW and speed != 1.0 else (at_ms, None)
+        return (None, at_ms - tick_ms) if self.start == NOW and speed != 1.0 else (at_ms, None)
 
 
 def collect(  # noqa: PLR0913 - one parameter an option
@@ -212,7 +213,7 @@ def collect(  # noqa: PLR0913 - one parameter an option
     start: Start = RECORDED,
     timezone: Timezone = "UTC",
     hostname: Hostname = None,
-    tick: TickAfter = "3m",
+    tick: TickAfter = CLOSING,
     topic: Topic = SAMPLES,
     refused_topic: Refused = REFUSED,
     partitions: Partitions = 4,
@@ -279,7 +280,7 @@ def _run(request: Request, target: Target, plan: Plan) -> None:
     )
     try:
         with sending(publisher, display):
-            _send(request.items(sources, plan.speed), collector, display)
+            _send(request.items(sources, plan.speed, plan.tick_ms), collector, display)
             if plan.tick_ms:
                 collector.tick(plan.hostname, plan.tick_ms)
     except (InputError, EndpointError, SmiError) as error:

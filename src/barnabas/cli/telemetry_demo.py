@@ -36,6 +36,8 @@ Needs nothing but Java. Everything but the report is removed at the end, unless 
 EPILOG = "Example: barnabas telemetry demo --gpus 256 --out report.html"
 STEPS = 6
 FLEET_S = 600
+CLOSING_MS = 480_000
+"""How far the last tick moves time on: more than windows wait for late samples and fast clocks."""
 GAP_MS = 60_000
 """Between recording and fleet."""
 SEED = 4
@@ -125,7 +127,7 @@ class _Demo:
         self._say("Starting a broker")
         broker = stack.enter_context(BrokerSubprocess(self.folder / "topics"))
         self.bootstrap = broker.bootstrap
-        fleet_ms = (time.time_ns() // 1_000_000) - FLEET_S * 1000
+        fleet_ms = (time.time_ns() // 1_000_000) - FLEET_S * 1000 - CLOSING_MS
         self._say("Replaying the recording of one H200 (5 minutes, 10 a second)")
         self._send_recording(fleet_ms)
         request = self._request()
@@ -173,6 +175,7 @@ class _Demo:
             speed="max",
             seed=SEED,
             dirt=DIRT_SHARE,
+            tick=f"{CLOSING_MS // 1000}s",
             bootstrap=self.bootstrap,
         )
 

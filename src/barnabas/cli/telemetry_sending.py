@@ -40,6 +40,10 @@ TickAfter = Annotated[
 ]
 
 
+CLOSING = "7m"
+"""The default of --tick: longer than windows wait for late samples and for fast clocks."""
+
+
 def parse_speed(text: str) -> float:
     """Read a speed; 0 stands for max."""
     if text.strip().lower() == "max":

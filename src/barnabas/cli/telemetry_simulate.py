@@ -15,6 +15,7 @@ from barnabas.cli.failure import CommandError
 from barnabas.cli.output import plural, say
 from barnabas.cli.telemetry_collect import LayoutChoice
 from barnabas.cli.telemetry_sending import (
+    CLOSING,
     Display,
     Partitions,
     Refused,
@@ -52,7 +53,7 @@ Start = Annotated[
     str | None,
     typer.Option(
         help="Event time of the first sample: now, or an ISO time. "
-        "If not given: now at speed 1, else so that the last sample lies at now."
+        "If not given: now at speed 1, else so that the tick after the last sample lies at now."
     ),
 ]
 LayoutOption = Annotated[LayoutChoice, typer.Option(help="A message a metric, or a message a GPU.")]
@@ -98,7 +99,7 @@ def simulate(  # noqa: PLR0913 - one parameter an option
     labels: LabelsFile = None,
     dirt: DirtShare = 0.0,
     dirt_labels: DirtLabelsFile = None,
-    tick: TickAfter = "3m",
+    tick: TickAfter = CLOSING,
     topic: Topic = SAMPLES,
     refused_topic: Refused = REFUSED,
     partitions: Partitions = 4,
@@ -130,7 +131,7 @@ def simulate(  # noqa: PLR0913 - one parameter an option
         settings = FleetSettings(
             gpus=gpus,
             seed=seed,
-            start_ms=_start_ms(start, request.speed, duration_ms),
+            start_ms=_start_ms(start, request.speed, duration_ms + request.tick_ms),
             interval_ms=_positive(parse_interval_ms(interval, "--interval"), "--interval"),
             duration_ms=_positive(duration_ms, "--duration"),
             layout=Layout.SAMPLE if layout is LayoutChoice.SAMPLE else Layout.SNAPSHOT,
@@ -200,12 +201,12 @@ def _faults(text: str) -> "tuple[Fault, ...]":
         raise CommandError(f"--faults {text!r}: choose from all, none, {names}") from error
 
 
-def _start_ms(text: str | None, speed: float, duration_ms: int) -> int:
+def _start_ms(text: str | None, speed: float, length_ms: int) -> int:
     """Return the first sample's time; none may lie ahead of the broker's clock."""
     if text is not None:
         return parse_instant_ms(text, "--start")
     now_ms = time.time_ns() // 1_000_000
-    return now_ms if speed == 1.0 else now_ms - duration_ms
+    return now_ms if speed == 1.0 else now_ms - length_ms
 
 
 def _positive(span_ms: int, option: str) -> int:

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from barnabas.telemetry.lake import CHECKPOINTS, NOTES, Lake, Note
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 UPSTREAM = {"gold_10s": "silver", "gold_1m": "silver", "findings": "gold_10s"}
 """Jobs that follow the notes of a table instead of a topic."""
 
-STATE_FOLDERS = {"silver": "_work/silver-numbers", "findings": "_work/findings-gpus"}
+HELD_FOLDERS = {"silver": "_work/silver-numbers", "findings": "_work/findings-gpus"}
 _NUMBER = re.compile(r"batch-(\d{10})")
 Document = dict[str, Any]
 
@@ -125,6 +126,7 @@ class Measured:
                 key = (report["runId"], int(report["batchId"]))
                 self._rows[key] = int(report["numInputRows"])
                 self.progress.batch_ms = int(report["durationMs"]["triggerExecution"])
+            self._take_state(report)
         self.progress.batches = len(self._rows)
         self.progress.rows = sum(self._rows.values())
         self._pace = [*self._pace[-30:], (now_s, self.progress.rows)]
@@ -132,6 +134,16 @@ class Measured:
         elapsed_s = now_s - then_s
         self.progress.rows_per_s = (self.progress.rows - rows) / elapsed_s if elapsed_s > 0 else 0.0
         return len(self._rows) > before
+
+    def _take_state(self, report: Document) -> None:
+        """Take over what Spark itself holds between batches, and its watermark."""
+        operators = report.get("stateOperators") or []
+        if operators:
+            self.progress.state_rows = sum(int(each["numRowsTotal"]) for each in operators)
+        watermark = report.get("eventTime", {}).get("watermark")
+        if watermark is not None:
+            moment = datetime.fromisoformat(watermark)
+            self.progress.watermark_us = int(moment.timestamp() * 1e6) or None
 
     def compare(
         self, report: Document | None, ends: Mapping[str, Mapping[str, int]], upstream: int | None
@@ -142,16 +154,19 @@ class Measured:
             return
         if upstream is None:
             self.progress.lag = lag(position, ends)
-        elif "logOffset" in position:
+            return
+        taken = position.get("batch")
+        if "logOffset" in position:
             taken = self._taken(int(position["logOffset"]))
-            self.progress.lag = None if taken is None else max(0, upstream - 1 - taken)
+        self.progress.lag = None if taken is None else max(0, upstream - 1 - int(taken))
 
     def read_note(self, note: Note | None) -> None:
         """Take over what the note of the last batch says."""
         if note is None:
             return
         self.progress.watermark_us = note.get("watermark_us", self.progress.watermark_us)
-        self.progress.state_rows = self._state_rows(note)
+        held = self._held_rows(note)
+        self.progress.state_rows = self.progress.state_rows if held is None else held
 
     def _taken(self, log: int) -> int | None:
         """Return the newest note that a batch had read, from the file source's own log."""
@@ -163,10 +178,8 @@ class Measured:
                 return max(found)
         return None
 
-    def _state_rows(self, note: Note) -> int | None:
-        if "open" in note:
-            return len(note["open"])
-        folder = STATE_FOLDERS.get(self.progress.name)
+    def _held_rows(self, note: Note) -> int | None:
+        folder = HELD_FOLDERS.get(self.progress.name)
         if folder is None:
             return None
         files = [n["file"] for n in note["numbers"]] if "numbers" in note else []

@@ -38,6 +38,8 @@ WORKER_PYTHON = "spark.pyspark.python"
 JVM_PATIENCE_S = 20.0
 
 LOCAL_MEMORY = "2g"
+SHUFFLE_PARTITIONS = "16"
+"""On a cluster; Spark's 200 would be 200 files of state for each batch of each job of windows."""
 
 QUIET = {
     "spark.ui.enabled": "false",
@@ -97,7 +99,12 @@ def configuration(
 
     What a cluster has in its spark-defaults.conf is left alone.
     """
-    found = {**QUIET, **base, "spark.sql.warehouse.dir": f"{folder}/warehouse"}
+    found = {
+        **QUIET,
+        **base,
+        "spark.sql.warehouse.dir": f"{folder}/warehouse",
+        "spark.sql.shuffle.partitions": SHUFFLE_PARTITIONS,
+    }
     if settings.driver_memory is not None:
         found["spark.driver.memory"] = settings.driver_memory
     if settings.master is not None:
