@@ -39,9 +39,9 @@ def test_a_missing_package_is_one_line_to_type() -> None:
 
 
 def test_every_command_is_registered() -> None:
-    commands = {each.name for each in app.registered_commands}
-    groups = {each.name for each in app.registered_groups}
-    assert commands | groups >= set(COMMANDS)
+    registered = {each.name for each in app.registered_commands}
+    registered |= {each.name for each in app.registered_groups}
+    assert registered >= set(COMMANDS)
 
 
 def test_help_loads_no_data_stack() -> None:

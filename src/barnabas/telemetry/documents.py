@@ -188,8 +188,10 @@ def _identity(document: dict[str, Any]) -> tuple[str | None, ...]:
             Reason.BAD_FIELD, f"gpu_id is to be text of at most {NAME_LENGTH_MAX} characters"
         )
     labels = document.get("labels")
-    if type(labels) is not dict:
+    if labels is None:
         labels = {}
+    if type(labels) is not dict:
+        raise DocumentError(Reason.BAD_FIELD, "labels is to be an object")
     hostname = document.get("hostname") or labels.get("hostname") or labels.get("Hostname")
     model = document.get("model") or labels.get("modelName") or labels.get("model")
     rest = labels.get("namespace"), labels.get("pod"), labels.get("container")

@@ -23,6 +23,10 @@ from barnabas.telemetry.refusals import Fault, Reason
 
 SILVER = arrow_schema(tables.SILVER)
 _SECOND_US = 1_000_000
+_LONG_AGO_US = -(1 << 60)
+
+Newest = dict[int, int]
+"""How far event time is in each partition."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,11 @@ class Rules:
 
     late_before_us: int | None
     """The watermark of the batch: what is older was waited for long enough."""
+    late_us: int
+    """How far a message may be behind others before it in its partition. So a wrong clock shows in
+    the very first batch, and however large batches are."""
     ahead_us: int
+    tick_ahead_us: int
     value_bytes_max: int
 
 
@@ -66,12 +74,13 @@ class Verdicts:
         return max(known, default=None)
 
 
-def judge(messages: pa.RecordBatch, rules: Rules, seen: Seen) -> Judged:
-    """Judge messages as they come from the topic."""
+def judge(messages: pa.RecordBatch, rules: Rules, seen: Seen, newest: Newest) -> Judged:
+    """Judge messages as they come from the topic, and note what was seen and how far time is."""
     found = documents.read(messages.column("value").to_pylist(), rules.value_bytes_max)
     found = _without(found, _unknown_types(messages, found.faults))
     broker_us = _microseconds(messages.column("timestamp"))
-    found = _in_time(found, broker_us, rules)
+    partitions = messages.column("partition").to_numpy()
+    found = _in_time(found, broker_us, partitions, rules, newest)
     ticks = _ticks_in_time(found, broker_us, rules)
     gpus = text_numbers(pa.array(found.identity["gpu_id"], pa.string()))
     numbers = sample_numbers(gpus, found.time_us, found.values)
@@ -121,15 +130,31 @@ def _without(found: Readings, messages: np.ndarray) -> Readings:
     return documents.taken(found, ~np.isin(found.message, messages))
 
 
-def _in_time(found: Readings, broker_us: np.ndarray, rules: Rules) -> Readings:
+def _in_time(
+    found: Readings, broker_us: np.ndarray, partitions: np.ndarray, rules: Rules, newest: Newest
+) -> Readings:
     arrived_us = broker_us[found.message]
     ahead = found.time_us > arrived_us + rules.ahead_us
     if ahead.any():
         found = _refuse(found, ahead, _ahead_faults(found.time_us, arrived_us, ahead))
-    if rules.late_before_us is None:
-        return found
-    late = found.time_us < rules.late_before_us
-    return _refuse(found, late, _late_faults(found.time_us[late], rules.late_before_us))
+    believed = np.minimum(found.time_us, broker_us[found.message])
+    before = np.empty(len(believed), dtype=np.int64)
+    order = np.argsort(found.message, kind="stable")
+    before[order] = _before(believed[order], partitions[found.message[order]], newest)
+    late_before_us = np.maximum(before - rules.late_us, rules.late_before_us or _LONG_AGO_US)
+    late = found.time_us < late_before_us
+    return _refuse(found, late, _late_faults(found.time_us[late], late_before_us[late]))
+
+
+def _before(time_us: np.ndarray, partitions: np.ndarray, newest: Newest) -> np.ndarray:
+    """Return the newest time before each message in its partition."""
+    found = np.empty(len(time_us), dtype=np.int64)
+    for partition in np.unique(partitions).tolist():
+        here = partitions == partition
+        start = newest.get(partition, _LONG_AGO_US)
+        running = np.maximum.accumulate(np.concatenate(([start], time_us[here])))
+        found[here], newest[partition] = running[:-1], int(running[-1])
+    return found
 
 
 def _ahead_faults(time_us: np.ndarray, arrived_us: np.ndarray, ahead: np.ndarray) -> list[Fault]:
@@ -138,11 +163,16 @@ def _ahead_faults(time_us: np.ndarray, arrived_us: np.ndarray, ahead: np.ndarray
     return [Fault(Reason.CLOCK_AHEAD, text.format(each)) for each in seconds.tolist()]
 
 
-def _late_faults(time_us: np.ndarray, late_before_us: int) -> list[Fault]:
-    until = datetime.fromtimestamp(late_before_us // _SECOND_US, UTC).isoformat()
-    seconds = (late_before_us - time_us) / _SECOND_US
-    text = "{:.1f} s before the watermark, which stands at " + until
-    return [Fault(Reason.LATE, text.format(each)) for each in seconds.tolist()]
+def _late_faults(time_us: np.ndarray, late_before_us: np.ndarray) -> list[Fault]:
+    text = "{:.1f} s before the watermark, which stands at {}"
+    return [
+        Fault(Reason.LATE, text.format((until - at) / _SECOND_US, _clock(until)))
+        for at, until in zip(time_us.tolist(), late_before_us.tolist(), strict=True)
+    ]
+
+
+def _clock(time_us: int) -> str:
+    return datetime.fromtimestamp(time_us // _SECOND_US, UTC).isoformat()
 
 
 def _refuse(found: Readings, refused: np.ndarray, faults: Iterable[Fault]) -> Readings:
@@ -155,7 +185,7 @@ def _refuse(found: Readings, refused: np.ndarray, faults: Iterable[Fault]) -> Re
 
 def _ticks_in_time(found: Readings, broker_us: np.ndarray, rules: Rules) -> np.ndarray:
     arrived_us = broker_us[found.tick_messages]
-    ahead = found.ticks_us > arrived_us + rules.ahead_us
+    ahead = found.ticks_us > arrived_us + rules.tick_ahead_us
     faults = _ahead_faults(found.ticks_us, arrived_us, ahead)
     for message, fault in zip(found.tick_messages[ahead].tolist(), faults, strict=True):
         found.faults[message] = [fault]

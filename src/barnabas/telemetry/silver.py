@@ -7,9 +7,10 @@ a note. The note carries what the next batch needs: event time so far, and which
 numbers the watermark has not passed. So the state of silver is its table, and nothing of it grows
 with the stream.
 
-The watermark of a batch is the newest event time of the batches before it less `late_after_s`. It
-is kept here, and not with Spark's operator, because a sample must not move it beyond the broker's
-clock, or one fast clock would make a fleet late.
+The watermark of a batch is the newest event time of the batches before it less `late_after_s`;
+within a batch the same holds along each partition. It is kept here, and not with Spark's operator,
+because a sample must not move it beyond the broker's clock, or one fast clock would make a fleet
+late.
 
 gpu-latest: each batch sends the newest row it has of each GPU. The log keeps the order of batches,
 so that the last one wins; a sample that came late, in a later batch than a newer one, shows until
@@ -30,7 +31,7 @@ import pyarrow as pa
 from barnabas.telemetry import batches, instants, tables, topics
 from barnabas.telemetry.batches import Report
 from barnabas.telemetry.duplicates import Numbers, Seen
-from barnabas.telemetry.judging import Judged, Rules, Verdicts, judge
+from barnabas.telemetry.judging import Judged, Newest, Rules, Verdicts, judge
 from barnabas.telemetry.lake import WORK, Lake, Note, arrow_schema, batch_name
 from barnabas.telemetry.metrics import COLUMNS
 from barnabas.telemetry.refusals import Coordinates, dead_letter_headers
@@ -166,7 +167,9 @@ def _task(lake: Lake, batch_id: int, settings: SilverSettings, before: Note) -> 
     thresholds = settings.thresholds
     rules = Rules(
         late_before_us=before.get("watermark_us"),
+        late_us=int(thresholds.late_after_s * 1e6),
         ahead_us=int(thresholds.ahead_s * 1e6),
+        tick_ahead_us=int(thresholds.tick_ahead_s * 1e6),
         value_bytes_max=settings.value_bytes_max,
     )
     earlier = before.get("numbers", [])
@@ -193,9 +196,10 @@ class _PartWriting:
     def report(self, records: Iterator[pa.RecordBatch], seen: Seen) -> Report:
         """Judge and write everything; return what the driver must know."""
         verdicts = Verdicts()
+        newest: Newest = {}
         messages = 0
         for batch in records:
-            judged = judge(batch, self._rules, seen)
+            judged = judge(batch, self._rules, seen, newest)
             self._refuse(batch, judged)
             verdicts.parts.append(judged)
             messages += batch.num_rows

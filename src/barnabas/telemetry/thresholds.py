@@ -99,6 +99,10 @@ class Thresholds:
     raise_info_after_s: float = 300.0
     """Waste is news after minutes: between two jobs every card idles for a while."""
 
+    tick_ahead_s: float = 300.0
+    """How far a tick may be ahead of the broker's clock. It is the word of a collector that has no
+    more to send, so that windows close; what still comes from before it is late."""
+
     still_every_s: float = 600.0
     """How often a standing alert is repeated: often enough to be found, no flood."""
 

@@ -90,6 +90,7 @@ def test_tick_is_no_row() -> None:
         (snapshot(gpu_id=""), "missing-field", "gpu_id is missing"),
         (snapshot(gpu_id=7), "bad-field", "gpu_id is to be text of at most 256 characters"),
         (snapshot(gpu_id="x" * 257), "bad-field", "gpu_id is to be text"),
+        (snapshot(labels="none"), "bad-field", "labels is to be an object"),
         (snapshot(timestamp=...), "missing-field", "timestamp is missing"),
         (snapshot(timestamp=TIME_US), "bad-timestamp", "timestamp is to be text, not 17947"),
         (snapshot(timestamp="soon"), "bad-timestamp", "timestamp 'soon' is not ISO 8601"),

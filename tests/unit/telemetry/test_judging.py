@@ -1,6 +1,7 @@
 """Verdicts on messages: clocks, layouts, duplicates."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -13,7 +14,13 @@ from barnabas.telemetry.lake import arrow_schema
 
 NOW = datetime(2026, 11, 15, 7, 0, tzinfo=UTC)
 NOW_US = 1_794_726_000_000_000
-RULES = Rules(late_before_us=NOW_US - 60_000_000, ahead_us=300_000_000, value_bytes_max=10_000)
+RULES = Rules(
+    late_before_us=NOW_US - 60_000_000,
+    late_us=60_000_000,
+    ahead_us=300_000_000,
+    tick_ahead_us=600_000_000,
+    value_bytes_max=10_000,
+)
 
 
 def message(
@@ -33,7 +40,7 @@ def judged(*messages: dict[str, object], seen: Seen | None = None) -> Judged:
         for offset, each in enumerate(messages)
     ]
     batch = pa.RecordBatch.from_pylist(rows, schema=arrow_schema(tables.BRONZE))
-    return judge(batch, RULES, seen or Seen())
+    return judge(batch, RULES, seen or Seen(), {})
 
 
 def reasons(found: Judged) -> dict[int, list[str]]:
@@ -107,3 +114,32 @@ def test_other_metrics_of_the_same_instant_are_no_duplicate() -> None:
 def test_refused_whole_says_why_once() -> None:
     found = judged(message(-100, metrics={"DCGM_FI_DEV_GPU_UTIL": 5, "NEW": 1}))
     assert reasons(found) == {0: ["late"]}
+
+
+def judged_afresh(*placed: tuple[int, float]) -> dict[int, list[str]]:
+    """Judge messages in the very first batch, each with its partition and time."""
+    rows = [
+        {**message(seconds), "topic": "t", "partition": part, "offset": at, "timestamp": NOW}
+        for at, (part, seconds) in enumerate(placed)
+    ]
+    newest: dict[int, int] = {}
+    found: dict[int, list[str]] = {}
+    for at, row in enumerate(rows):  # however the messages are cut into batches
+        batch = pa.RecordBatch.from_pylist([row], schema=arrow_schema(tables.BRONZE))
+        first = judge(batch, replace(RULES, late_before_us=None), Seen(), newest)
+        found |= dict.fromkeys((at for _ in first.faults), reasons(first).get(0, []))
+    whole = pa.RecordBatch.from_pylist(rows, schema=arrow_schema(tables.BRONZE))
+    assert found == reasons(judge(whole, replace(RULES, late_before_us=None), Seen(), {}))
+    return found
+
+
+def test_a_clock_that_is_behind_shows_in_the_first_batch() -> None:
+    year = 365 * 86_400
+    assert judged_afresh((0, -200), (0, -100), (0, -161), (0, -160), (0, -year)) == {
+        2: ["late"],
+        4: ["late"],
+    }
+
+
+def test_partitions_may_be_at_different_times() -> None:
+    assert judged_afresh((0, -10), (1, -500), (0, -20), (1, -450)) == {}
