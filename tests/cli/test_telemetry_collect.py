@@ -112,7 +112,7 @@ def test_the_bundled_recording(
     assert len(snapshots) == 2_832
     times = [each.timestamp_ms for each in snapshots]
     assert times == sorted(times)
-    assert tick.timestamp_ms == times[-1] + 420_000
+    assert tick.timestamp_ms == times[-1] + 180_000
     resource = ConfigResource(ResourceType.TOPIC, topics[0])
     configs = admin.describe_configs([resource])[resource].result()
     assert configs["message.timestamp.type"].value == "LogAppendTime"

@@ -36,7 +36,7 @@ Needs nothing but Java. Everything but the report is removed at the end, unless 
 EPILOG = "Example: barnabas telemetry demo --gpus 256 --out report.html"
 STEPS = 6
 FLEET_S = 600
-CLOSING_MS = 480_000
+CLOSING_MS = 180_000
 """How far the last tick moves time on: more than windows wait for late samples and fast clocks."""
 GAP_MS = 60_000
 """Between recording and fleet."""

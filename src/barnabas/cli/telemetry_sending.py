@@ -40,7 +40,7 @@ TickAfter = Annotated[
 ]
 
 
-CLOSING = "7m"
+CLOSING = "3m"
 """The default of --tick: longer than windows wait for late samples and for fast clocks."""
 
 
