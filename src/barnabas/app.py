@@ -93,6 +93,8 @@ class BrokerProcess:
             log.warning("stopped without the clean marker", problem=str(error))
         if self._lock is not None:
             self._lock.close()
+        # A broker inside another program: what was spared must be collected now, its files with it.
+        gc.unfreeze()
 
     def _bind(self) -> tuple[str, int]:
         broker = self.settings.broker

@@ -10,7 +10,7 @@ reads them. Whatever happens, leaving the `with` block ends the process.
 
 import json
 import os
-import select
+import selectors
 import signal
 import subprocess
 import sys
@@ -100,7 +100,9 @@ class BrokerSubprocess:
         """Wait for the line that says so; raise with the log where it does not come."""
         stdout = self.process.stdout
         assert stdout is not None
-        readable, _, _ = select.select([stdout], [], [], patience_s)
+        with selectors.DefaultSelector() as selector:  # select() stops at descriptor 1024
+            selector.register(stdout, selectors.EVENT_READ)
+            readable = selector.select(patience_s)
         line = stdout.readline() if readable else b""
         if not line:
             state = f"exit code {self.process.wait(10)}" if readable else "silence"
