@@ -38,6 +38,8 @@ GOAL = 410_000
 SNAPSHOT = [("content-type", b"application/vnd.barnabas.gpu-snapshot+json")]
 TICK = [("content-type", b"application/vnd.barnabas.tick+json")]
 TICKS_S = os.sysconf("SC_CLK_TCK")
+OWN = {"spark.driver.memory": "3g", "spark.sql.shuffle.partitions": "2"}
+"""As `barnabas telemetry run` sets them on two cores."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,7 @@ def session() -> "SparkSession":
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").appName("telemetry path")
     own = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
-    for name, value in {**jobs.SESSION, **own, "spark.driver.memory": "3g"}.items():
+    for name, value in {**jobs.SESSION, **own, **OWN}.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
