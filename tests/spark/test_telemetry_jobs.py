@@ -264,6 +264,7 @@ def forget_commit(lake: Path, name: str, *, note: bool) -> None:
         max((lake / "_batches" / name).glob("*.json")).unlink()
 
 
+@pytest.mark.slow
 def test_a_batch_that_runs_again_changes_nothing(
     broker: Broker, spark: "SparkSession", tmp_path: Path
 ) -> None:
