@@ -7,6 +7,7 @@ from struct import Struct
 
 from barnabas.groups.machine import GroupMachine
 from barnabas.groups.offset_again import RepeatedCommit, repeated
+from barnabas.handlers.offset_commit import answered
 from barnabas.model.coordination import Caller
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.pending import Pending
@@ -17,12 +18,7 @@ from barnabas.node.shard import Shard
 from barnabas.protocol.codec import encoder
 from barnabas.protocol.headers import RequestHeader, response_header
 from barnabas.protocol.holes import Holes, twin
-from barnabas.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-)
+from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 
 OFFSET_COMMIT = 8
 CORRELATION_BYTES = 4
@@ -118,7 +114,7 @@ def learn(
     if holes.count != commit.count:
         return None
     head = response_header(OFFSET_COMMIT, version, 0)
-    answer = head + encoder(OffsetCommitResponse, version)(_taken(request))
+    answer = head + encoder(OffsetCommitResponse, version)(answered(request, ErrorCode.NONE))
     shape = CommitShape(coordinators, request.group_id, commit, holes, answer)
     return shape, header.body + len(holes.first_constant)
 
@@ -132,21 +128,3 @@ def _twin_text(request: OffsetCommitRequest, version: int) -> bytes:
     for part in parts:
         part.committed_offset = twin(part.committed_offset)
     return text
-
-
-def _taken(request: OffsetCommitRequest) -> OffsetCommitResponse:
-    return OffsetCommitResponse(
-        topics=[
-            OffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    OffsetCommitResponsePartition(
-                        partition_index=part.partition_index, error_code=ErrorCode.NONE
-                    )
-                    for part in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )

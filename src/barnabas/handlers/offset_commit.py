@@ -30,11 +30,12 @@ def handle(
         node,
         request.group_id,
         lambda machine: machine.offsets.commit(request, caller),
-        lambda code: _refused(request, code),
+        lambda code: answered(request, code),
     )
 
 
-def _refused(request: OffsetCommitRequest, code: ErrorCode) -> OffsetCommitResponse:
+def answered(request: OffsetCommitRequest, code: ErrorCode) -> OffsetCommitResponse:
+    """Return the answer that has the same code for every partition."""
     return OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(
