@@ -21,7 +21,7 @@ from random import Random
 from barnabas.controller import topics
 from barnabas.model.ids import TopicPartition
 from barnabas.model.settings import BrokerSettings, Settings
-from barnabas.node.effects import Flush
+from barnabas.effects import Flush
 from barnabas.node.node import Node
 from barnabas.protocol.records import parse_header
 from barnabas.server.disk import OsDisk

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas import config
+from barnabas.effects import Flush
 from barnabas.handlers.registry import dispatch
 from barnabas.handlers.shapes import Shapes
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
-from barnabas.node.effects import Flush
 from barnabas.node.node import Node
 from barnabas.protocol.codec import encoder
 from barnabas.protocol.messages.produce import (

@@ -7,10 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from barnabas.metadata.records import (
+    BrokerChanged,
+    BrokerRegistered,
     BrokerStarted,
+    BrokerUnregistered,
     ClusterFormed,
     ConfigChanged,
     MetadataRecord,
+    PartitionChanged,
     PartitionsAdded,
     ProducerIdsReserved,
     TopicCreated,
@@ -29,17 +33,43 @@ ALL_BROKERS = ""
 
 
 @dataclass(slots=True)
+class BrokerImage:
+    """One broker, as it registered."""
+
+    node_id: int
+    broker_epoch: int
+    incarnation: str
+    host: str
+    port: int
+    peer_host: str
+    peer_port: int
+    rack: str | None
+    fenced: bool = True
+    stopping: bool = False
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it may lead, and be in sync."""
+        return not self.fenced and not self.stopping
+
+
+@dataclass(slots=True)
 class PartitionImage:
     """Who holds a partition, and who leads it."""
 
     replicas: list[int]
     leader: int
     leader_epoch: int = 0
+    isr: list[int] = field(default_factory=list)
+    eligible: list[int] = field(default_factory=list)
+    adding: list[int] = field(default_factory=list)
+    removing: list[int] = field(default_factory=list)
+    partition_epoch: int = 0
 
-    @property
-    def isr(self) -> list[int]:
-        """The replicas in sync: all, until there is replication."""
-        return self.replicas
+    @classmethod
+    def fresh(cls, replicas: list[int], leader_epoch: int = 0) -> "PartitionImage":
+        """Return a partition that was just made: the first replica leads, all are in sync."""
+        return cls(list(replicas), replicas[0], leader_epoch, list(replicas))
 
 
 @dataclass(slots=True)
@@ -64,6 +94,8 @@ class Image:
         self.cluster_id = ""
         self.topics: dict[str, TopicImage] = {}
         self.names: dict[TopicId, str] = {}
+        self.brokers: dict[int, BrokerImage] = {}
+        self.last_broker_epoch = -1
         self.broker_configs: dict[str, dict[str, str]] = {}
         self.next_producer_id = 0
 
@@ -79,11 +111,20 @@ class Image:
                 self.cluster_id = record.cluster_id
             case BrokerStarted():
                 self._start_broker(record.node_id)
+            case BrokerRegistered():
+                self._register(record)
+            case BrokerChanged():
+                broker = self.brokers[record.node_id]
+                broker.fenced, broker.stopping = record.fenced, record.stopping
+            case BrokerUnregistered():
+                del self.brokers[record.node_id]
             case TopicCreated():
                 self._create(record)
             case PartitionsAdded():
                 topic = self._topic(record.topic_id)
-                topic.partitions += [PartitionImage(r, r[0]) for r in record.replicas]
+                topic.partitions += [PartitionImage.fresh(r) for r in record.replicas]
+            case PartitionChanged():
+                self._change(record)
             case TopicDeleted():
                 topic = self._topic(record.topic_id)
                 del self.topics[topic.name]
@@ -97,6 +138,8 @@ class Image:
         """Return the fewest records that make this image again."""
         yield ClusterFormed(cluster_id=self.cluster_id)
         yield ProducerIdsReserved(next_producer_id=self.next_producer_id)
+        for broker in self.brokers.values():
+            yield from _registration(broker)
         for topic in self.topics.values():
             yield TopicCreated(
                 name=topic.name,
@@ -105,6 +148,9 @@ class Image:
                 config=topic.config,
                 leader_epochs=[partition.leader_epoch for partition in topic.partitions],
             )
+            for number, partition in enumerate(topic.partitions):
+                if partition != PartitionImage.fresh(partition.replicas, partition.leader_epoch):
+                    yield changed(topic.topic_id, number, partition)
         for name, configs in self.broker_configs.items():
             yield ConfigChanged(kind=BROKER, name=name, changes=dict(configs))
 
@@ -115,13 +161,38 @@ class Image:
         topic_id = TopicId(bytes.fromhex(record.topic_id))
         epochs = record.leader_epochs or [0] * len(record.replicas)
         partitions = [
-            PartitionImage(replicas, replicas[0], epoch)
+            PartitionImage.fresh(replicas, epoch)
             for replicas, epoch in zip(record.replicas, epochs, strict=True)
         ]
         self.topics[record.name] = TopicImage(
             record.name, topic_id, partitions, dict(record.config)
         )
         self.names[topic_id] = record.name
+
+    def _register(self, record: BrokerRegistered) -> None:
+        self.last_broker_epoch = max(self.last_broker_epoch, record.broker_epoch)
+        self.brokers[record.node_id] = BrokerImage(
+            record.node_id,
+            record.broker_epoch,
+            record.incarnation,
+            record.host,
+            record.port,
+            record.peer_host,
+            record.peer_port,
+            record.rack,
+        )
+
+    def _change(self, record: PartitionChanged) -> None:
+        self._topic(record.topic_id).partitions[record.partition] = PartitionImage(
+            list(record.replicas),
+            record.leader,
+            record.leader_epoch,
+            list(record.isr),
+            list(record.eligible),
+            list(record.adding),
+            list(record.removing),
+            record.partition_epoch,
+        )
 
     def _start_broker(self, node_id: int) -> None:
         for topic in self.topics.values():
@@ -139,3 +210,38 @@ class Image:
                 target.pop(name, None)
             else:
                 target[name] = value
+
+
+def changed(topic_id: TopicId, number: int, partition: PartitionImage) -> PartitionChanged:
+    """Return the record that makes a partition what it is, or what it is to be."""
+    return PartitionChanged(
+        topic_id=topic_id.hex(),
+        partition=number,
+        replicas=partition.replicas,
+        leader=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        isr=partition.isr,
+        eligible=partition.eligible,
+        adding=partition.adding,
+        removing=partition.removing,
+        partition_epoch=partition.partition_epoch,
+    )
+
+
+def _registration(broker: BrokerImage) -> Iterator[MetadataRecord]:
+    yield BrokerRegistered(
+        node_id=broker.node_id,
+        broker_epoch=broker.broker_epoch,
+        incarnation=broker.incarnation,
+        host=broker.host,
+        port=broker.port,
+        peer_host=broker.peer_host,
+        peer_port=broker.peer_port,
+        rack=broker.rack,
+    )
+    yield BrokerChanged(
+        node_id=broker.node_id,
+        broker_epoch=broker.broker_epoch,
+        fenced=broker.fenced,
+        stopping=broker.stopping,
+    )

@@ -69,9 +69,65 @@ class ProducerIdsReserved:
     next_producer_id: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerRegistered:
+    """A broker's process presented itself. It is fenced until it has caught up."""
+
+    node_id: int
+    broker_epoch: int
+    """Larger than any that was given out before: what is older speaks of an earlier process."""
+    incarnation: str
+    """Chosen by the process: a registration that is repeated is the same one."""
+    host: str
+    port: int
+    peer_host: str
+    peer_port: int
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerChanged:
+    """A broker was fenced or let in, or is about to stop."""
+
+    node_id: int
+    broker_epoch: int
+    fenced: bool
+    stopping: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerUnregistered:
+    """A broker is no more; it may come back by registering."""
+
+    node_id: int
+    broker_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionChanged:
+    """Who holds and who leads a partition from here on: all of it, whatever was before."""
+
+    topic_id: str
+    partition: int
+    replicas: list[int]
+    leader: int
+    """-1 while nobody may lead."""
+    leader_epoch: int
+    isr: list[int]
+    eligible: list[int] = field(default_factory=list)
+    """Not in sync any more, but with everything that was acknowledged (KIP-966)."""
+    adding: list[int] = field(default_factory=list)
+    removing: list[int] = field(default_factory=list)
+    partition_epoch: int
+
+
 MetadataRecord = (
     ClusterFormed
     | BrokerStarted
+    | BrokerRegistered
+    | BrokerChanged
+    | BrokerUnregistered
+    | PartitionChanged
     | TopicCreated
     | PartitionsAdded
     | TopicDeleted
@@ -84,6 +140,10 @@ KINDS: dict[str, type[MetadataRecord]] = {
     for kind in (
         ClusterFormed,
         BrokerStarted,
+        BrokerRegistered,
+        BrokerChanged,
+        BrokerUnregistered,
+        PartitionChanged,
         TopicCreated,
         PartitionsAdded,
         TopicDeleted,

@@ -26,6 +26,7 @@ UNLIMITED = -1
 FIRST_NODE = NodeId(1)
 
 Flush = Literal["ack", "interval"]
+Roles = Literal["both", "broker", "controller"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,41 @@ class ClusterSettings:
 
     bootstrap_servers: tuple[str, ...] = ()
     """Other brokers of the cluster, as host:port."""
+
+    roles: Roles = "both"
+    """broker: serves clients. controller: votes on metadata. both: does either."""
+
+    host: str = "127.0.0.1"
+    """The address to listen on for other brokers; clients are not served there."""
+
+    port: int = 0
+    """The port to listen on for other brokers; without voters nobody listens."""
+
+    advertised_host: str | None = None
+    """The host that other brokers connect to, where it is not the one listened on."""
+
+    voters: tuple[str, ...] = ()
+    """The nodes that form the metadata quorum, as id@host:port of their listeners for brokers; every
+    node of the cluster is given the same. Without any, this broker is a cluster of its own."""
+
+    election_timeout_ms: int = SECOND_MS
+    """How long a candidate waits for votes before it tries again; up to twice that, by chance."""
+
+    fetch_timeout_ms: int = SECOND_MS
+    """A voter that hears nothing from the quorum's leader for this long asks for an election, and
+    a leader that hears from no majority for half again as long gives up."""
+
+    broker_session_timeout_ms: int = 9 * SECOND_MS
+    """A broker that the controller has not heard of for this long is fenced: others take over."""
+
+    broker_heartbeat_interval_ms: int = 2 * SECOND_MS
+    """How often a broker tells the controller that it is there."""
+
+    snapshot_after_records: int = 20_000
+    """So many records of metadata are written before they are summed up in a snapshot."""
+
+    leader_imbalance_check_interval_ms: int = 5 * MINUTE_MS
+    """How often partitions are given back to their preferred leaders; 0 is never."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +246,21 @@ class ReplicationSettings:
     unclean_leader_election: bool = False
     """Whether a copy that is out of sync may lead when no other is left, at the price of
     acknowledged records."""
+
+    internal_replication_factor: int = 3
+    """The copies of the broker's own topics, or as many as there are brokers when they are made."""
+
+    fetchers: int = 1
+    """How many connections a broker copies partitions over, from each of the others."""
+
+    fetch_wait_ms: int = 500
+    """How long a leader lets a follower wait for something to copy."""
+
+    fetch_bytes: int = 10 * MIB
+    """The most that a follower copies at once."""
+
+    catch_up_bytes_per_second: int = 0
+    """The most that a broker copies in a second for replicas that are out of sync; 0 is no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,11 +13,11 @@ either stops the start, and only a torn tail that nobody was promised is dropped
 
 from collections.abc import Callable, Iterator, Sequence
 
+from barnabas.effects import Effect, Flush
 from barnabas.metadata.image import Image
 from barnabas.metadata.records import MetadataRecord, decode, encode
 from barnabas.model.errors import CorruptBatchError, StorageError
 from barnabas.model.ports import Disk
-from barnabas.node.effects import Effect, Flush
 from barnabas.protocol.records import (
     HEADER_BYTES,
     BatchHeader,

@@ -6,7 +6,7 @@ an effect. A chore arms its own next turn.
 
 from collections.abc import Callable
 
-from barnabas.node.effects import Clean, Notice, Remove, Verify
+from barnabas.effects import Clean, Notice, Remove, Verify
 from barnabas.node.node import Node
 from barnabas.node.partition import Partition
 from barnabas.storage import compaction, retention

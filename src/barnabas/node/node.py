@@ -9,6 +9,7 @@ from random import Random
 
 from barnabas.controller import topics as topic_decisions
 from barnabas.controller.configs import altered_defaults
+from barnabas.effects import Effect, Notice, Remove
 from barnabas.metadata import topic_config
 from barnabas.metadata.image import Image, TopicImage
 from barnabas.metadata.records import (
@@ -26,7 +27,6 @@ from barnabas.model.ports import Disk
 from barnabas.model.settings import Settings
 from barnabas.model.timers import Timers
 from barnabas.node.coordinators import Coordinators
-from barnabas.node.effects import Effect, Notice, Remove
 from barnabas.node.fetch_sessions import FetchSessions
 from barnabas.node.group_commit import GroupCommit
 from barnabas.node.journal import Journal

@@ -12,12 +12,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+from barnabas.effects import Effect, Flush, Notice
 from barnabas.metadata.image import INTERNAL_TOPICS
 from barnabas.metadata.topic_config import TopicConfig
 from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
 from barnabas.model.ids import TopicId, TopicPartition
 from barnabas.model.ports import FileSlice
-from barnabas.node.effects import Effect, Flush, Notice
 from barnabas.node.group_commit import GroupCommit
 from barnabas.node.validation import checked
 from barnabas.protocol.markers import parse_marker

@@ -8,6 +8,7 @@ nobody is shown what a power cut could take back.
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
+from barnabas.effects import Effect, Notice
 from barnabas.model.coordination import (
     CoordinatorRecord,
     Machine,
@@ -17,7 +18,6 @@ from barnabas.model.coordination import (
 from barnabas.model.errors import ApiError, CorruptBatchError, StorageError
 from barnabas.model.pending import Pending
 from barnabas.model.timers import Timer, Timers
-from barnabas.node.effects import Effect, Notice
 from barnabas.node.partition import Partition
 from barnabas.protocol.records import (
     TRANSACTIONAL,

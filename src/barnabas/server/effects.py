@@ -15,9 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
+from barnabas.effects import Ask, Clean, Effect, Flush, Notice, Remove, Verify
 from barnabas.logs import get
 from barnabas.model.errors import SyncFailedError
-from barnabas.node.effects import Clean, Effect, Flush, Notice, Remove, Verify
 from barnabas.node.node import Node
 from barnabas.server.sync_threads import SyncThreads
 from barnabas.storage.compaction import Cleaned, Group
@@ -62,6 +62,8 @@ class EffectDriver:
                     self.in_background(partial(self._clean, effect))
                 case Verify():
                     self.in_background(partial(self._verify, effect))
+                case Ask():
+                    raise NotImplementedError
                 case Notice():
                     getattr(log, effect.level)(effect.event, **effect.facts)
 

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
 
-from barnabas.node.effects import Flush
+from barnabas.effects import Flush
 
 
 class SyncThreads:

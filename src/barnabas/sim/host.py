@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 
+from barnabas.effects import Effect, Flush, Notice, Remove
 from barnabas.handlers.registry import Answer, dispatch
 from barnabas.handlers.shapes import Shapes
 from barnabas.model.errors import WireError
@@ -19,7 +20,6 @@ from barnabas.model.settings import (
     Settings,
     TransactionSettings,
 )
-from barnabas.node.effects import Effect, Flush, Notice, Remove
 from barnabas.node.node import Node
 from barnabas.sim.faults import Faults
 from barnabas.sim.memory_disk import MemoryDisk

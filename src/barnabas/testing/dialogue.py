@@ -14,12 +14,12 @@ from random import Random
 from typing import Any
 
 from barnabas import config
+from barnabas.effects import Effect, Flush, Notice, Remove
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.registry import PRODUCE, SERVED, Answer, dispatch
 from barnabas.handlers.shapes import Shapes
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk, FileSlice
-from barnabas.node.effects import Effect, Flush, Notice, Remove
 from barnabas.node.node import Node
 from barnabas.protocol.apis import APIS, response_class
 from barnabas.protocol.codec import decode_exact, decoder, encoder

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
+from barnabas.effects import Ask, Clean, Effect, Flush, Notice, Remove, Verify
 from barnabas.metadata.records import TopicCreated, TopicDeleted
 from barnabas.model.errors import CorruptBatchError
 from barnabas.model.ports import Disk
 from barnabas.model.settings import BrokerSettings, Settings
-from barnabas.node.effects import Clean, Effect, Flush, Notice, Remove, Verify
 from barnabas.node.maintenance import Maintenance
 from barnabas.node.node import Node
 from barnabas.storage.compaction import clean
@@ -111,5 +111,7 @@ class Edge:
                     effect.done(None)
             case Verify():
                 effect.done([])
+            case Ask():
+                effect.done(None)
             case Notice():
                 self.notices.append(effect)

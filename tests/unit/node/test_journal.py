@@ -5,10 +5,10 @@ from random import Random
 
 import pytest
 
+from barnabas.effects import Effect, Flush
 from barnabas.metadata.records import ClusterFormed, ProducerIdsReserved
 from barnabas.model.errors import StorageError
 from barnabas.node import journal as journals
-from barnabas.node.effects import Effect, Flush
 from barnabas.node.journal import Journal
 from barnabas.storage.flush import carry_out
 from barnabas.testing.memory_disk import MemoryDisk

@@ -2,6 +2,7 @@
 
 import pytest
 
+from barnabas.effects import Notice
 from barnabas.model.coordination import (
     CoordinatorRecord,
     Outcome,
@@ -11,7 +12,6 @@ from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicPartition
 from barnabas.model.pending import Pending
 from barnabas.node.coordinators import java_hash
-from barnabas.node.effects import Notice
 from barnabas.node.shard import Shard
 from barnabas.testing.edge import Edge
 from barnabas.testing.memory_disk import MemoryDisk

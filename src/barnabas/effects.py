@@ -6,7 +6,7 @@ reports back through the callbacks, on the same thread.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from barnabas.storage.compaction import Cleaned, CleaningPlan
 from barnabas.storage.flush import FlushTask
@@ -44,6 +44,36 @@ class Verify:
     done: Callable[[list[tuple[str, int]]], None]
 
 
+class Address(NamedTuple):
+    """Where a broker listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Send a request to another broker, and report its answer.
+
+    Requests of one lane go over one connection and are answered in order; lanes do not wait for
+    each other. Where the answer does not come in time the connection is given up, with everything
+    else that was asked on it: each is told None, and whether it was carried out is not known.
+    """
+
+    address: Address
+    lane: str
+    api_key: int
+    api_version: int
+    body: bytes
+    """The request without its header."""
+    timeout_ms: int
+    done: Callable[[memoryview | None], None]
+    """Hears the answer without its header; what it is shown is valid during the call alone."""
+
+
 @dataclass(frozen=True, slots=True)
 class Notice:
     """Something an operator should read."""
@@ -53,4 +83,4 @@ class Notice:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-Effect = Flush | Remove | Clean | Verify | Notice
+Effect = Flush | Remove | Clean | Verify | Ask | Notice
