@@ -8,7 +8,6 @@ from barnabas.protocol.messages.create_partitions import (
 )
 from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
 from barnabas.sim.actor import Asking, Sleep, Talk
-from barnabas.sim.coordinated import PASSING
 from barnabas.sim.member import GroupClient
 from barnabas.sim.requests import GROUP, OFFSET_FETCH, fetch_offsets
 from barnabas.sim.world import InvariantError
@@ -58,7 +57,7 @@ class Admin(GroupClient):
             code = None if answer is None else ErrorCode(answer.results[0].error_code)
             if code in (ErrorCode.NONE, ErrorCode.INVALID_PARTITIONS):
                 break  # the latter where an earlier request did it
-            if code is not None and code not in PASSING:
+            if code is not None and not self.passes(code):
                 raise InvariantError(f"{self.name} may not grow {topic}: {code.name}")
             yield from self.pause_before_retry()
         self.partitions.append(TopicPartition(topic, count - 1))
@@ -75,7 +74,7 @@ class Admin(GroupClient):
             if code in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
                 yield from self._find_nothing(asked_ms)
                 return
-            if code is not None and code not in PASSING:
+            if code is not None and not self.passes(code):
                 raise InvariantError(f"{self.name} may not delete {self.group}: {code.name}")
             yield from self.pause_before_retry()
 

@@ -17,6 +17,16 @@ PASSING = {
     ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.UNSTABLE_OFFSET_COMMIT,
 }
+PASSING_IN_CLUSTERS = PASSING | {
+    ErrorCode.LEADER_NOT_AVAILABLE,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    ErrorCode.NOT_CONTROLLER,
+    ErrorCode.OFFSET_NOT_AVAILABLE,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+}
+"""Where several brokers have to agree, each of them may be the wrong one, or behind."""
 RETRY_MS = 100
 
 
@@ -29,6 +39,10 @@ class Coordinated(Actor):
     def life_name(self) -> str:
         """The client in this life."""
         return f"{self.name}/{self.lives}"
+
+    def passes(self, code: ErrorCode) -> bool:
+        """Tell whether an error goes away by itself, so that the same may be asked again."""
+        return code in (PASSING if self.cluster.is_lone else PASSING_IN_CLUSTERS)
 
     def find(self, key: str, key_type: int) -> Asking:
         """Find the coordinator, however long it takes."""

@@ -3,13 +3,17 @@
 What `server/` does on an event loop happens here by the world's clock: frames come in, answers go
 out in the order of the requests, effects are carried out after each event, timers fire when due.
 A mistake of the broker's that a real server would log and survive ends the simulation.
+
+A machine may stand still: everything that happens to the broker meanwhile happens when it goes on.
+Its clock on the wall may be wrong, and jump; the one that measures how long things take does not.
 """
 
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 
-from barnabas.effects import Effect, Flush, Notice, Remove
+from barnabas.effects import Address, Ask, Effect, Flush, Notice, Remove
 from barnabas.handlers.registry import Answer, dispatch
 from barnabas.handlers.shapes import Shapes
 from barnabas.model.errors import WireError
@@ -22,8 +26,10 @@ from barnabas.model.settings import (
 )
 from barnabas.node.node import Node
 from barnabas.sim.faults import Faults
+from barnabas.sim.lanes import Lanes
 from barnabas.sim.memory_disk import MemoryDisk
 from barnabas.sim.network import Link, Slot
+from barnabas.sim.wires import Wires
 from barnabas.sim.world import InvariantError, World
 from barnabas.storage.flush import carry_out
 
@@ -44,9 +50,23 @@ SETTINGS = Settings(
 class Host:
     """A machine with a broker."""
 
-    def __init__(self, world: World, faults: Faults) -> None:
+    def __init__(
+        self,
+        world: World,
+        faults: Faults,
+        *,
+        name: str = "broker",
+        settings: Settings = SETTINGS,
+        wires: Wires | None = None,
+        neighbours: dict[Address, "Host"] | None = None,
+    ) -> None:
         self.world = world
         self.faults = faults
+        self.name = name
+        self.settings = settings
+        self.wires = Wires(world) if wires is None else wires
+        self.neighbours = {} if neighbours is None else neighbours
+        """The brokers there are, this one too, by where they listen for each other."""
         self.disk = MemoryDisk()
         self.life = 0
         self.node: Node | None = None
@@ -55,13 +75,18 @@ class Host:
         """What must hold after each event of the broker's."""
         self.on_bad_sync: Callable[[], None] = lambda: None
         """Called where the power is to go in the middle of a sync."""
+        self.skew_ms = 0
+        """How far the clock on the wall is ahead."""
+        self.paused = False
+        self._backlog: deque[tuple[int, Callable[[], object]]] = deque()
+        self._lanes = Lanes(self)
         self._shapes: Shapes
         self._armed_ms: int | None = None
 
     def start(self) -> None:
         """Start a broker on what the disk holds; a little room is kept for that (see app.py)."""
         self.life += 1
-        node = Node(SETTINGS, self.disk, Random(self.world.rng.getrandbits(64)))
+        node = Node(self.settings, self.disk, Random(self.world.rng.getrandbits(64)))
         node.timers.now_ms, node.timers.wall_ms = self.world.now_ms, self._wall_ms
         full_room, self.disk.room = self.disk.room, None
         node.start(self._wall_ms)
@@ -69,14 +94,14 @@ class Host:
         self.node = node
         self._shapes = Shapes(node)
         self._armed_ms = None
-        self.world.note("broker", f"starts its life {self.life}")
+        self.world.note(self.name, f"starts its life {self.life}")
         node.timers.after(CHECKPOINT_INTERVAL_MS, self._checkpoint)
         self._after_event(node)
 
     def stop(self) -> None:
         """Do what a broker does before it ends by itself: sync everything, leave a marker."""
         assert self.node is not None
-        self.world.note("broker", "stops")
+        self.world.note(self.name, "stops")
         for partition in self.node.partitions.values():
             partition.log.flush()
         with suppress(OSError):  # a full disk: the next start checks everything
@@ -84,7 +109,7 @@ class Host:
 
     def kill(self, *, power_cut: bool) -> None:
         """End the broker without a word; with the power goes what was not synced."""
-        self.world.note("broker", "loses power" if power_cut else "is killed")
+        self.world.note(self.name, "loses power" if power_cut else "is killed")
         self.life += 1
         self.node = None
         if power_cut:
@@ -92,11 +117,32 @@ class Host:
         for link in list(self.links):
             link.reset()
         self.links.clear()
+        self._lanes.close()
+        self._backlog.clear()
+        self.paused = False
+
+    def pause(self) -> None:
+        """Stand still, as a process does that got SIGSTOP: frames and timers wait."""
+        self.world.note(self.name, "stands still")
+        self.paused = True
+
+    def resume(self) -> None:
+        """Go on with everything that waits."""
+        if not self.paused:
+            return
+        self.world.note(self.name, "goes on")
+        self.paused = False
+        waiting, self._backlog = self._backlog, deque()
+        for life, callback in waiting:
+            self.act(life, callback)
 
     def act(self, life: int, callback: Callable[[], object]) -> None:
         """Have something happen to the broker, unless it is another one by now."""
         node = self.node
         if node is None or life != self.life:
+            return
+        if self.paused:
+            self._backlog.append((life, callback))
             return
         node.timers.now_ms, node.timers.wall_ms = self.world.now_ms, self._wall_ms
         callback()
@@ -121,7 +167,11 @@ class Host:
 
     @property
     def _wall_ms(self) -> int:
-        return START_MS + self.world.now_ms
+        return START_MS + self.world.now_ms + self.skew_ms
+
+    def delay_ms(self) -> int:
+        """Draw how long a frame takes."""
+        return self.world.rng.randint(0, self.faults.delay_ms_max)
 
     def _handle(self, link: Link, frame: bytes) -> None:
         assert self.node is not None
@@ -179,8 +229,10 @@ class Host:
                 self._sync(effect)
             case Remove():
                 self.world.after(effect.delay_ms, lambda: self._remove(effect))
+            case Ask():
+                self._lanes.ask(effect)
             case Notice():
-                self.world.note("broker", f"{effect.level}: {effect.event} {effect.facts}")
+                self.world.note(self.name, f"{effect.level}: {effect.event} {effect.facts}")
             case _:
                 raise InvariantError(f"the simulation does not expect {effect}")
 

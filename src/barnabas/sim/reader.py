@@ -12,9 +12,9 @@ from barnabas.model.ids import TopicPartition
 from barnabas.protocol.markers import ABORT, COMMIT, parse_marker
 from barnabas.protocol.records import BatchHeader, batches, records, verify
 from barnabas.sim.actor import Asking, Sleep, Talk
-from barnabas.sim.coordinated import PASSING, Coordinated
+from barnabas.sim.cluster import Cluster
+from barnabas.sim.coordinated import Coordinated
 from barnabas.sim.growth import Growth
-from barnabas.sim.host import Host
 from barnabas.sim.ledger import Ledger
 from barnabas.sim.requests import BY_NAME, fetch_from
 from barnabas.sim.world import InvariantError, World
@@ -51,7 +51,7 @@ class Reader(Coordinated):
     def __init__(
         self,
         world: World,
-        host: Host,
+        cluster: Cluster,
         name: str,
         ledger: Ledger,
         growth: Growth,
@@ -59,7 +59,7 @@ class Reader(Coordinated):
         *,
         committed: bool,
     ) -> None:
-        super().__init__(world, host, name)
+        super().__init__(world, cluster, name)
         self.ledger = ledger
         self.growth = growth
         self.partition = partition
@@ -94,7 +94,7 @@ class Reader(Coordinated):
             return
         (found,) = answer.responses[0].partitions
         code = ErrorCode(found.error_code)
-        if code in PASSING or code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        if self.passes(code) or code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             yield from self.pause_before_retry()
             return
         if code is not ErrorCode.NONE:

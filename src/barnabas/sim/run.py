@@ -22,8 +22,8 @@ from barnabas.sim.audit import (
     resolve,
 )
 from barnabas.sim.calm import Calm, is_quiet
+from barnabas.sim.cluster import Cluster
 from barnabas.sim.faults import Faults
-from barnabas.sim.host import Host
 from barnabas.sim.reader import Reader
 from barnabas.sim.scenario import FLOW, SHARED, TOPICS, Scenario, Theme
 from barnabas.sim.weather import Weather
@@ -55,13 +55,14 @@ class Run:
         drawn = self.world.rng.choice((Theme.MIXED, *Theme))
         self.theme = theme or drawn
         self.faults = Faults.swarm(self.world.rng)
-        self.host = Host(self.world, Faults())
-        self.scenario = Scenario(self.world, self.host)
+        self.cluster = Cluster.lone(self.world)
+        self.scenario = Scenario(self.world, self.cluster)
 
     def play(self) -> None:
         """Play the whole run; raise `InvariantError` where something must not be."""
         world, rng = self.world, self.world.rng
-        self.host.invariants.append(Watermarks().check)
+        for host in self.cluster.hosts:
+            host.invariants.append(Watermarks().check)
         world.note("world", f"{self.theme} {self.faults}")
         self._boot()
         self.scenario.populate(self.theme)
@@ -73,7 +74,7 @@ class Run:
         self._audit()
 
     def _boot(self) -> None:
-        host = self.host
+        (host,) = self.cluster.hosts
         host.start()
         node = host.node
         assert node is not None
@@ -87,7 +88,7 @@ class Run:
         self.scenario.topic_ids[node.image.topics[SHARED].topic_id] = SHARED
 
     def _let_faults_happen(self, duration_ms: int) -> None:
-        weather = Weather(self.world, self.host, self.scenario)
+        weather = Weather(self.world, self.scenario)
         weather.turn_bad(self.faults)
         over: list[bool] = []
         self.world.after(duration_ms, lambda: over.append(True))
@@ -107,13 +108,13 @@ class Run:
             actor.closing = True
         limit_ms = self.world.now_ms + END_MS
         self.world.run_until(lambda: all(a.done for a in actors), limit_ms, "clients are done")
-        self.world.run_until(lambda: is_quiet(self.host), limit_ms, "all has ended")
+        self.world.run_until(lambda: is_quiet(self.cluster), limit_ms, "all has ended")
 
     def _audit(self) -> None:
         scenario, world = self.scenario, self.world
         ledger = scenario.ledger
         limit_ms = world.now_ms + END_MS
-        readers = audit_readers(world, self.host, ledger, scenario.growth, scenario.stored)
+        readers = audit_readers(world, self.cluster, ledger, scenario.growth, scenario.stored)
         for reader in readers:
             reader.start()
         world.run_until(lambda: all(r.done for r in readers), limit_ms, "everything is read")

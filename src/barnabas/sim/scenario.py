@@ -8,10 +8,10 @@ from barnabas.model.ids import TopicPartition
 from barnabas.sim.actor import Actor
 from barnabas.sim.audit import AuditLookUp
 from barnabas.sim.classic_member import ClassicMember
+from barnabas.sim.cluster import Cluster
 from barnabas.sim.committers import Admin, Committer
 from barnabas.sim.consumer_member import ConsumerMember
 from barnabas.sim.growth import Growth
-from barnabas.sim.host import Host
 from barnabas.sim.ledger import Ledger
 from barnabas.sim.ownership import Ownership
 from barnabas.sim.producer import IdempotentProducer
@@ -39,9 +39,9 @@ class Theme(Enum):
 class Scenario:
     """The clients of a run, and what they know together."""
 
-    def __init__(self, world: World, host: Host) -> None:
+    def __init__(self, world: World, cluster: Cluster) -> None:
         self.world = world
-        self.host = host
+        self.cluster = cluster
         self.rng: Random = world.rng
         self.ledger = Ledger()
         self.growth = Growth()
@@ -60,7 +60,7 @@ class Scenario:
         for number in range(rng.choice((0, 1, 2)) if mixed else 0):
             partition = rng.choice(self.data)
             self._add(
-                IdempotentProducer(self.world, self.host, f"p{number}", self.ledger, partition)
+                IdempotentProducer(self.world, self.cluster, f"p{number}", self.ledger, partition)
             )
         for number in range(rng.choice(transactional)):
             self._add_transactional(f"t{number}", f"t{number}", new=rng.random() < 0.6)
@@ -75,7 +75,7 @@ class Scenario:
         for number in range(rng.choice((0, 1, 2))):
             self._add_committer(f"o{number}")
         if rng.random() < 0.3:
-            admin = self._add(Admin(self.world, self.host, "admin", SHORT, self.ledger))
+            admin = self._add(Admin(self.world, self.cluster, "admin", SHORT, self.ledger))
             admin.partitions = self.shared
 
     @property
@@ -113,7 +113,7 @@ class Scenario:
             (PLAIN, self.shared + self.data),
             (FLOW, self.input),
         ):
-            look_up = AuditLookUp(self.world, self.host, f"audit-{group}", group, self.ledger)
+            look_up = AuditLookUp(self.world, self.cluster, f"audit-{group}", group, self.ledger)
             look_up.partitions = partitions
             if any(write.group == group for write in self.ledger.writes.values()):
                 found.append(look_up)
@@ -129,7 +129,7 @@ class Scenario:
         return self._add(
             TransactionalProducer(
                 self.world,
-                self.host,
+                self.cluster,
                 name,
                 self.ledger,
                 self.data,
@@ -147,7 +147,7 @@ class Scenario:
                     self._add(
                         Reader(
                             self.world,
-                            self.host,
+                            self.cluster,
                             name,
                             self.ledger,
                             self.growth,
@@ -164,7 +164,7 @@ class Scenario:
         instance = f"static-{name}" if self.rng.random() < 0.3 else None
         member = ClassicMember(
             self.world,
-            self.host,
+            self.cluster,
             name,
             group,
             self.ledger,
@@ -180,11 +180,11 @@ class Scenario:
         """Add who writes the input, and who makes output of it."""
         for partition in self.input:
             name = f"i{partition.partition}"
-            self._add(IdempotentProducer(self.world, self.host, name, self.ledger, partition))
+            self._add(IdempotentProducer(self.world, self.cluster, name, self.ledger, partition))
         for number in range(count):
             transformer = Transformer(
                 self.world,
-                self.host,
+                self.cluster,
                 f"f{number}",
                 self.ledger,
                 self.data,
@@ -202,7 +202,7 @@ class Scenario:
             instance = f"static-{name}" if self.rng.random() < 0.3 else None
             member = ConsumerMember(
                 self.world,
-                self.host,
+                self.cluster,
                 name,
                 CONSUMER,
                 self.ledger,
@@ -214,6 +214,6 @@ class Scenario:
             self._add(member)
 
     def _add_committer(self, name: str) -> None:
-        committer = Committer(self.world, self.host, name, PLAIN, self.ledger)
+        committer = Committer(self.world, self.cluster, name, PLAIN, self.ledger)
         committer.partitions = self.data
         self._add(committer)

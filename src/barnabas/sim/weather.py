@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from barnabas.sim.faults import Faults
-from barnabas.sim.host import Host
 from barnabas.sim.scenario import Scenario
 from barnabas.sim.world import World
 
@@ -15,11 +14,11 @@ FULL_MS_MAX = 2_500
 
 
 class Weather:
-    """Makes faults happen to a host and its clients."""
+    """Makes faults happen to a lone broker and its clients."""
 
-    def __init__(self, world: World, host: Host, scenario: Scenario) -> None:
+    def __init__(self, world: World, scenario: Scenario) -> None:
         self._world = world
-        self._host = host
+        (self._host,) = scenario.cluster.hosts
         self._scenario = scenario
         self._bad = False
 
