@@ -100,6 +100,7 @@ class Actor:
         """The one that was used last: where the next answer is expected."""
         self._receiving = False
         self._correlation_id = 0
+        self.last_asked = cluster.hosts[0]
 
     @property
     def is_asking(self) -> bool:
@@ -173,7 +174,7 @@ class Actor:
         self.world.tell(self.name, lambda: f"-> {host.name} v{chosen} {brief(request)}")
         body = encoder(type(request), chosen)(request)
         frame = frame_of(key, chosen, self._correlation_id, self.name, body)
-        self._line = line
+        self._line, self.last_asked = line, host
         line.send(Asked(key, chosen, self._correlation_id), frame)
         return True
 

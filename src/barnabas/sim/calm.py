@@ -82,6 +82,18 @@ def is_quiet(cluster: Cluster) -> bool:
     return logs_are_quiet and not unanswered and not any(map(_has_open_transactions, cluster.nodes))
 
 
+def all_in_sync(cluster: Cluster) -> bool:
+    """Tell whether every copy is in sync where the cluster's metadata is newest."""
+    if cluster.controller is None or cluster.controller.node is None:
+        return False
+    topics = cluster.controller.node.image.topics.values()
+    placed = [partition for topic in topics for partition in topic.partitions]
+    return all(
+        sorted(one.isr) == sorted(one.replicas) and not one.adding and not one.removing
+        for one in placed
+    )
+
+
 def _has_open_transactions(node: Node) -> bool:
     for shard in node.coordinators.transactions.all_shards():
         found = shard.machine.find(Wanted()).response

@@ -32,6 +32,7 @@ from barnabas.sim.network import Link, Slot
 from barnabas.sim.wires import Wires
 from barnabas.sim.world import InvariantError, World
 from barnabas.storage.flush import carry_out
+from barnabas.storage.names import LOG_SUFFIX
 
 START_MS = 1_700_000_000_000
 CHECKPOINT_INTERVAL_MS = 10_000
@@ -77,6 +78,8 @@ class Host:
         """Called where the power is to go in the middle of a sync."""
         self.skew_ms = 0
         """How far the clock on the wall is ahead."""
+        self.damaged = False
+        """Whether what it has on disk may be wrong."""
         self.paused = False
         self._backlog: deque[tuple[int, Callable[[], object]]] = deque()
         self._lanes = Lanes(self)
@@ -98,7 +101,7 @@ class Host:
         node.timers.after(CHECKPOINT_INTERVAL_MS, self._checkpoint)
         self._after_event(node)
 
-    def stop(self) -> None:
+    def stop(self, then: Callable[[], None]) -> None:
         """Do what a broker does before it ends by itself: sync everything, leave a marker."""
         assert self.node is not None
         self.world.note(self.name, "stops")
@@ -106,6 +109,20 @@ class Host:
             partition.log.flush()
         with suppress(OSError):  # a full disk: the next start checks everything
             self.node.stop()
+        then()
+
+    def flip(self) -> None:
+        """Have a bit of a log tip over, on the drive and for every reader."""
+        rng, base = self.world.rng, f"{self.settings.broker.data_dir}/topics"
+        folders = [f"{base}/{t}/{p}" for t in self.disk.list(base) for p in "0123"]
+        paths = [f"{folder}/{name}" for folder in folders for name in self.disk.list(folder)]
+        logs = [path for path in paths if path.endswith(LOG_SUFFIX) and self.disk.size(path)]
+        if logs:
+            path = rng.choice(logs)
+            bit = rng.randrange(8 * self.disk.size(path))
+            self.world.note(self.name, f"has bit {bit} of {path} tip over")
+            self.damaged = True
+            self.disk.flip(path, bit)
 
     def kill(self, *, power_cut: bool) -> None:
         """End the broker without a word; with the power goes what was not synced."""

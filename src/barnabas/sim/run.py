@@ -26,7 +26,7 @@ from barnabas.sim.cluster import Cluster
 from barnabas.sim.faults import Faults
 from barnabas.sim.reader import Reader
 from barnabas.sim.scenario import FLOW, SHARED, TOPICS, Scenario, Theme
-from barnabas.sim.weather import Weather
+from barnabas.sim.weather import LoneWeather, Weather
 from barnabas.sim.world import InvariantError, World
 
 FAULTS_MS_MIN, FAULTS_MS_MAX = 8_000, 20_000
@@ -55,23 +55,32 @@ class Run:
         drawn = self.world.rng.choice((Theme.MIXED, *Theme))
         self.theme = theme or drawn
         self.faults = Faults.swarm(self.world.rng)
-        self.cluster = Cluster.lone(self.world)
+        self.cluster = self._make_cluster()
         self.scenario = Scenario(self.world, self.cluster)
 
     def play(self) -> None:
         """Play the whole run; raise `InvariantError` where something must not be."""
         world, rng = self.world, self.world.rng
-        for host in self.cluster.hosts:
-            host.invariants.append(Watermarks().check)
-        world.note("world", f"{self.theme} {self.faults}")
+        self._watch()
         self._boot()
-        self.scenario.populate(self.theme)
+        self._populate()
         for actor in list(self.scenario.actors):
             world.after(rng.randint(0, 1_000), actor.start)
         self._let_faults_happen(rng.randint(FAULTS_MS_MIN, FAULTS_MS_MAX))
         self._calm_down()
         self._come_to_an_end()
         self._audit()
+
+    def _make_cluster(self) -> Cluster:
+        return Cluster.lone(self.world)
+
+    def _watch(self) -> None:
+        for host in self.cluster.hosts:
+            host.invariants.append(Watermarks().check)
+        self.world.note("world", f"{self.theme} {self.faults}")
+
+    def _populate(self) -> None:
+        self.scenario.populate(self.theme)
 
     def _boot(self) -> None:
         (host,) = self.cluster.hosts
@@ -87,9 +96,12 @@ class Run:
         )
         self.scenario.topic_ids[node.image.topics[SHARED].topic_id] = SHARED
 
+    def _weather(self) -> Weather:
+        return LoneWeather(self.world, self.scenario, self.faults)
+
     def _let_faults_happen(self, duration_ms: int) -> None:
-        weather = Weather(self.world, self.scenario)
-        weather.turn_bad(self.faults)
+        weather = self._weather()
+        weather.turn_bad()
         over: list[bool] = []
         self.world.after(duration_ms, lambda: over.append(True))
         self.world.run_until(lambda: bool(over), self.world.now_ms + duration_ms, "time passes")
@@ -99,7 +111,11 @@ class Run:
         """Without faults, everybody must come to do what they are there for."""
         limit_ms = self.world.now_ms + CALM_MS
         calm = Calm(self.scenario)
-        self.world.run_until(calm, limit_ms, "everybody gets on and groups are settled")
+        what = "everybody gets on and groups are settled"
+        self.world.run_until(lambda: self._is_calm(calm), limit_ms, what)
+
+    def _is_calm(self, calm: Calm) -> bool:
+        return calm()
 
     def _come_to_an_end(self) -> None:
         """Have everybody finish; nothing may stay open."""
@@ -153,15 +169,19 @@ class Watermarks:
 
 def run(seed: int, *, theme: Theme | None = None, keep_trace: bool = False) -> Result:
     """Play one seed, with the theme it draws or another; say what went wrong, if anything did."""
-    playing = Run(seed, theme=theme, keep_trace=keep_trace)
-    result = Result(seed)
+    return played(Run(seed, theme=theme, keep_trace=keep_trace))
+
+
+def played(playing: Run) -> Result:
+    """Play a run to its end, whichever that is."""
+    world = playing.world
+    result = Result(world.seed)
     try:
         playing.play()
     except AssertionError as error:
         result.problem = str(error) or traceback.format_exc()
     except Exception:  # noqa: BLE001 - whatever it is, the seed brings it back
         result.problem = traceback.format_exc()
-    world = playing.world
     result.events, result.simulated_ms = world.events, world.now_ms
     result.digest, result.trace = world.digest, world.trace
     return result

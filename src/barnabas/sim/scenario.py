@@ -83,6 +83,11 @@ class Scenario:
         """Every partition that clients write records to."""
         return self.data + self.input
 
+    @property
+    def readers(self) -> list[Reader]:
+        """Those who read partitions."""
+        return self.of(Reader)
+
     def of(self, kind: type[A]) -> list[A]:
         """Return the clients of a kind."""
         return [actor for actor in self.actors if isinstance(actor, kind)]
