@@ -2,8 +2,8 @@
 
 - One leader an epoch: two brokers never lead the same partition in the same epoch.
 - Whoever leads in the newest epoch has everything that was committed.
-- In a broker's life no high watermark and no leader epoch goes back, and no high watermark is
-  ahead of the copy's own disk.
+- In a broker's life no high watermark and no leader epoch goes back, and no high watermark of a
+  leader is ahead of its own disk.
 - What is committed is the same in every copy (`sim/histories.py`).
 """
 
@@ -77,7 +77,8 @@ class Copies:
             raise InvariantError(
                 f"{partition.name} at {who} goes back to {high_watermark} in epoch {epoch}: {before}"
             )
-        if partition.config.flush_on_ack and high_watermark > partition.log.flushed_offset:
+        synced = not partition.config.flush_on_ack or high_watermark <= partition.log.flushed_offset
+        if partition.leads and not synced:
             raise InvariantError(
                 f"{partition.name} at {who} is at {high_watermark}, ahead of the disk"
             )
