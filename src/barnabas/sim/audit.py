@@ -93,7 +93,7 @@ def check_offsets(ledger: Ledger) -> None:
             _check_read(read, writes)
         for earlier in reads:
             for later in reads:
-                if earlier.answered_ms < later.sent_ms:
+                if earlier.answered_ms < later.sent_ms and later.is_current:
                     _check_pair(earlier, later)
 
 
@@ -164,7 +164,7 @@ def _check_read(read: OffsetRead, writes: list[OffsetWrite]) -> None:
     found = read.write
     if found is not None:
         _check_found(found)
-    for write in writes:
+    for write in writes if read.is_current else ():
         if write.refused or write.confirmed_ms >= read.sent_ms:
             continue
         if found is None or write.sent_ms > found.stored_ms:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from barnabas.effects import Address
+from barnabas.metadata.image import GROUPS_TOPIC
 from barnabas.model.ids import NodeId, TopicPartition
 from barnabas.model.settings import (
     ClusterSettings,
@@ -77,6 +78,20 @@ class Cluster:
         active = [h for h in self.by_id.values() if h.node is not None and h.node.is_controller]
         return active[-1] if active else None
 
+    def coordinates(self, host: Host, group: str) -> bool:
+        """Tell whether a machine coordinates a group, as far as anybody knows.
+
+        One that does not know yet that another has taken over goes on answering what it need not
+        write down, here as in Kafka: how far a group has read, that a member is still one. What
+        it says is old, and only that much is asked of it.
+        """
+        if self.is_lone:
+            return True
+        numbers = {node.coordinators.groups.partition_for(group) for node in self.nodes}
+        return all(
+            self.leader_of(TopicPartition(GROUPS_TOPIC, number)) is host for number in numbers
+        )
+
     def leader_of(self, partition: TopicPartition) -> Host | None:
         """Return the machine that leads a partition by the newest metadata that anybody has."""
         newest = (-1, -1)
@@ -109,5 +124,3 @@ def _settings(number: int, count: int) -> Settings:
             replica_lag_max_ms=BROKER_SESSION_MS,
         ),
     )
-
-

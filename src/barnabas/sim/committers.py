@@ -81,7 +81,7 @@ class Admin(GroupClient):
     def _find_nothing(self, deleted_ms: int) -> Asking:
         """Look that nothing is left of what was confirmed before; what comes late may be there."""
         answer = yield from self.ask(fetch_offsets(self.group, self.partitions[:1]), OFFSET_FETCH)
-        if answer is None or answer.groups[0].error_code != 0:
+        if answer is None or answer.groups[0].error_code != 0 or not self.is_current(self.group):
             return
         (part,) = answer.groups[0].topics[0].partitions
         write = self.ledger.writes.get(part.metadata or "")

@@ -117,7 +117,10 @@ class ConsumerMember(Member):
             self.world.note(self.name, f"owns {numbers} in epoch {self.epoch}")
         # What has to go goes first; what comes was free, or it would not have been told.
         self.owned = set(self._told)
-        self.ownership.believe(self.group, self.member_id, self.owned, sent_ms)
+        if self.is_current(self.group):
+            self.ownership.believe(self.group, self.member_id, self.owned, sent_ms)
+        else:
+            self.ownership.forget(self.group, self.member_id)
 
     def _partitions_in(self, assignment: Assignment) -> set[TopicPartition]:
         return {

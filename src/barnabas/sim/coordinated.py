@@ -1,9 +1,11 @@
 """What all clients of coordinators know: which errors pass."""
 
 from barnabas.model.errors import ErrorCode
-from barnabas.sim.actor import Actor, Asking, Sleep
-from barnabas.sim.ledger import Ledger
+from barnabas.model.ids import TopicPartition
+from barnabas.sim.actor import Actor, Answer, Asking, Sleep
+from barnabas.sim.ledger import Ledger, OffsetRead
 from barnabas.sim.requests import coordinator
+from barnabas.sim.world import InvariantError
 
 PASSING = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -51,6 +53,23 @@ class Coordinated(Actor):
             if answer is not None and answer.coordinators[0].error_code == 0:
                 return None
             yield Sleep(RETRY_MS)
+
+    def is_current(self, group: str) -> bool:
+        """Tell whether who answered last still coordinates a group."""
+        return self.cluster.coordinates(self.last_asked, group)
+
+    def note_read(
+        self, group: str, partition: TopicPartition, found: Answer, times: tuple[int, int]
+    ) -> None:
+        """Take note of an offset that was looked up between two times; it must be somebody's."""
+        note, offset = found.metadata or "", found.committed_offset
+        write = self.ledger.writes.get(note) if note else None
+        if offset >= 0 and (write is None or (write.group, write.partition) != (group, partition)):
+            raise InvariantError(f"{group} has {offset} {note!r} for {partition}: whose?")
+        if write is not None and write.offset != offset:
+            raise InvariantError(f"{note} says {write.offset}, and {offset} was found")
+        read = OffsetRead(group, partition, write, *times, self.is_current(group))
+        self.ledger.reads.append(read)
 
     def pause_before_retry(self) -> Asking:
         """Wait a little."""

@@ -75,7 +75,7 @@ class Copies:
         high_watermark, epoch = partition.high_watermark, partition.leader_epoch
         if high_watermark < before.high_watermark or epoch < before.leader_epoch:
             raise InvariantError(
-                f"{partition.name} at {who} goes back to {high_watermark} in epoch {epoch}: {before}"
+                f"{partition.name} at {who} goes back to {high_watermark} in {epoch}: {before}"
             )
         synced = not partition.config.flush_on_ack or high_watermark <= partition.log.flushed_offset
         if partition.leads and not synced:

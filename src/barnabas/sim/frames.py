@@ -5,9 +5,7 @@ from barnabas.protocol.codec import encoder
 from barnabas.protocol.messages.request_header import RequestHeader
 
 
-def frame_of(
-    api_key: int, version: int, correlation_id: int, client_id: str, body: bytes
-) -> bytes:
+def frame_of(api_key: int, version: int, correlation_id: int, client_id: str, body: bytes) -> bytes:
     """Put the header before a request."""
     header = RequestHeader(
         request_api_key=api_key,

@@ -91,6 +91,8 @@ class Host:
         self.life += 1
         node = Node(self.settings, self.disk, Random(self.world.rng.getrandbits(64)))
         serve_itself(node)
+        if self.settings.cluster.voters:
+            node.peer_address = Address(self.settings.cluster.host, self.settings.cluster.port)
         node.timers.now_ms, node.timers.wall_ms = self.world.now_ms, self._wall_ms
         full_room, self.disk.room = self.disk.room, None
         node.start(self._wall_ms)

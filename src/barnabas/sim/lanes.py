@@ -46,9 +46,7 @@ class Lane:
             host.world.after(host.delay_ms(), lambda: self._tell_none([asked]))
             return
         self._asked.append(asked)
-        link.send(
-            frame_of(ask.api_key, ask.api_version, asked.correlation_id, host.name, ask.body)
-        )
+        link.send(frame_of(ask.api_key, ask.api_version, asked.correlation_id, host.name, ask.body))
         host.world.after(ask.timeout_ms, lambda: self._time_out(asked))
 
     def close(self) -> None:

@@ -2,11 +2,11 @@
 
 from barnabas.model.errors import ErrorCode
 from barnabas.model.ids import TopicPartition
-from barnabas.sim.actor import Answer, Asking
+from barnabas.sim.actor import Asking
 from barnabas.sim.cluster import Cluster
 from barnabas.sim.coordinated import Coordinated
 from barnabas.sim.growth import Growth
-from barnabas.sim.ledger import Ledger, OffsetRead, OffsetWrite
+from barnabas.sim.ledger import Ledger, OffsetWrite
 from barnabas.sim.ownership import Ownership
 from barnabas.sim.requests import (
     OFFSET_COMMIT,
@@ -69,7 +69,7 @@ class GroupClient(Coordinated):
                 partition = TopicPartition(topic.name, part.partition_index)
                 if part.error_code == 0:
                     times = (sent_ms, self.world.now_ms)
-                    note_read(self.ledger, self.group, partition, part, times)
+                    self.note_read(self.group, partition, part, times)
                 elif self.passes(ErrorCode(part.error_code)):
                     whole = False
                 else:
@@ -111,16 +111,3 @@ class Member(GroupClient):
     def settled(self) -> bool:
         """Whether it knows what it owns, and nothing is about to change."""
         raise NotImplementedError
-
-
-def note_read(
-    ledger: Ledger, group: str, partition: TopicPartition, found: Answer, times: tuple[int, int]
-) -> None:
-    """Take note of an offset that was looked up between two times; it must be somebody's."""
-    note, offset = found.metadata or "", found.committed_offset
-    write = ledger.writes.get(note) if note else None
-    if offset >= 0 and (write is None or (write.group, write.partition) != (group, partition)):
-        raise InvariantError(f"{group} has {offset} {note!r} for {partition}: whose?")
-    if write is not None and write.offset != offset:
-        raise InvariantError(f"{note} says {write.offset}, and {offset} was found")
-    ledger.reads.append(OffsetRead(group, partition, write, *times))

@@ -141,38 +141,52 @@ class Routes:
         return self._cluster.by_id[self._nearby[place]]
 
 
-def place_of(request: Any) -> Place:  # noqa: ANN401 - any request
+def place_of(request: Message) -> Place:
     """Return what a request is about, which decides whom it is for."""
-    name = type(request).__name__
-    if name == "ProduceRequest":
-        topic = request.topic_data[0]
-        return TopicPartition(topic.name, topic.partition_data[0].index)
-    if name == "FetchRequest":
-        topic = request.topics[0]
-        return TopicPartition(topic.topic, topic.partitions[0].partition)
-    if name in GROUP_REQUESTS:
-        return (GROUP, request.group_id)
-    if name == "OffsetFetchRequest":
-        return (GROUP, request.groups[0].group_id)
-    if name == "DeleteGroupsRequest":
-        return (GROUP, request.groups_names[0])
-    if name == "AddPartitionsToTxnRequest":
-        return (TRANSACTION, request.v3_and_below_transactional_id)
-    if name in TRANSACTION_REQUESTS and request.transactional_id is not None:
-        return (TRANSACTION, request.transactional_id)
-    return None
+    find = PLACES.get(type(request).__name__)
+    return None if find is None else find(request)
 
 
-GROUP_REQUESTS = {
-    "JoinGroupRequest",
-    "SyncGroupRequest",
-    "HeartbeatRequest",
-    "LeaveGroupRequest",
-    "OffsetCommitRequest",
-    "TxnOffsetCommitRequest",
-    "ConsumerGroupHeartbeatRequest",
+def _written_to(request: Any) -> Place:  # noqa: ANN401 - as the table says
+    topic = request.topic_data[0]
+    return TopicPartition(topic.name, topic.partition_data[0].index)
+
+
+def _read_from(request: Any) -> Place:  # noqa: ANN401 - as the table says
+    topic = request.topics[0]
+    return TopicPartition(topic.topic, topic.partitions[0].partition)
+
+
+def _group(request: Any) -> Place:  # noqa: ANN401 - as the table says
+    return (GROUP, request.group_id)
+
+
+def _transaction(request: Any) -> Place:  # noqa: ANN401 - as the table says
+    name = request.transactional_id
+    return None if name is None else (TRANSACTION, name)
+
+
+PLACES: dict[str, Callable[[Any], Place]] = {
+    "ProduceRequest": _written_to,
+    "FetchRequest": _read_from,
+    "JoinGroupRequest": _group,
+    "SyncGroupRequest": _group,
+    "HeartbeatRequest": _group,
+    "LeaveGroupRequest": _group,
+    "OffsetCommitRequest": _group,
+    "TxnOffsetCommitRequest": _group,
+    "ConsumerGroupHeartbeatRequest": _group,
+    "OffsetFetchRequest": lambda request: (GROUP, request.groups[0].group_id),
+    "DeleteGroupsRequest": lambda request: (GROUP, request.groups_names[0]),
+    "InitProducerIdRequest": _transaction,
+    "AddOffsetsToTxnRequest": _transaction,
+    "EndTxnRequest": _transaction,
+    "AddPartitionsToTxnRequest": lambda request: (
+        TRANSACTION,
+        request.v3_and_below_transactional_id,
+    ),
 }
-TRANSACTION_REQUESTS = {"InitProducerIdRequest", "AddOffsetsToTxnRequest", "EndTxnRequest"}
+"""What is not here may be asked of anybody."""
 
 
 def codes_in(answer: Message) -> Iterator[int]:

@@ -199,6 +199,7 @@ class Scenario:
             )
             transformer.member = self._add_member(f"fm{number}", FLOW, self.input)
             transformer.member.commits = False
+            transformer.routes = transformer.member.routes  # it is one process with two faces
             self._add(transformer)
 
     def _add_consumers(self, count: int) -> None:
