@@ -13,7 +13,7 @@ from barnabas.model.ids import TopicId
 from barnabas.node.node import Node
 from barnabas.node.partition import Partition
 from barnabas.sim.cluster import Cluster
-from barnabas.sim.histories import History
+from barnabas.sim.histories import History, headers_in
 from barnabas.sim.host import Host
 from barnabas.sim.world import InvariantError
 
@@ -64,7 +64,8 @@ class Copies:
             assert host.node is not None
             for partition in host.node.partitions.values():
                 history = self._history(partition)
-                history.compare(host.name, partition.log, 0, partition.high_watermark)
+                upto = partition.high_watermark
+                history.compare(host.name, headers_in(partition.log, 0, upto))
                 if partition.high_watermark != history.end_offset:
                     raise InvariantError(
                         f"{host.name} has {partition.name} up to {partition.high_watermark}, "
@@ -84,7 +85,7 @@ class Copies:
             )
         history = self._history(partition)
         if not damaged:  # until the damage is found, which must be before anybody is shown it
-            history.compare(who, partition.log, before.compared, high_watermark)
+            history.compare(who, headers_in(partition.log, before.compared, high_watermark))
             before.compared = max(before.compared, high_watermark)
         if partition.leads and (epoch != before.leader_epoch or not before.leads):
             self._take_note_of_leader(who, partition, history)

@@ -5,12 +5,13 @@ batch, as their watermarks move. Only headers are compared: offsets, epoch and c
 read through the log's own eyes, so that looking changes nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from barnabas.protocol.records import BatchHeader
 from barnabas.sim.world import InvariantError
 from barnabas.storage.log import Log
-from barnabas.storage.walk import Located, walk
+from barnabas.storage.walk import walk
 
 
 class Mark(NamedTuple):
@@ -29,17 +30,14 @@ class History:
         self.end_offset = 0
         self._marks: dict[int, Mark] = {}
 
-    def compare(self, who: str, log: Log, start: int, end: int) -> list[Located]:
-        """Hear what a copy has between two offsets; return what was not known before."""
-        news = []
-        for located in batches_in(log, start, end):
-            header = located.header
+    def compare(self, who: str, headers: Iterable[BatchHeader]) -> None:
+        """Hear what a copy has below its high watermark."""
+        for header in headers:
             mark = Mark(header.last_offset, header.leader_epoch, header.crc)
             base = header.base_offset
             if base >= self.end_offset:
                 self._marks[base] = mark
                 self.end_offset = header.last_offset + 1
-                news.append(located)
             elif self._marks.get(base, mark) != mark:
                 raise InvariantError(
                     f"{who} has {mark} at {base} of {self.name}, "
@@ -47,11 +45,10 @@ class History:
                 )
             elif base not in self._marks:
                 raise InvariantError(f"{who} has a batch at {base} of {self.name} that nobody has")
-        return news
 
 
-def batches_in(log: Log, start: int, end: int) -> Iterator[Located]:
-    """Return the batches that begin between two offsets."""
+def headers_in(log: Log, start: int, end: int) -> Iterator[BatchHeader]:
+    """Return the headers of batches that begin between two offsets."""
     start = max(start, log.start_offset)
     for segment in log.segments:
         if segment.next_offset <= start or segment.base_offset >= end:
@@ -61,4 +58,4 @@ def batches_in(log: Log, start: int, end: int) -> Iterator[Located]:
             if located.header.base_offset >= end:
                 return
             if located.header.base_offset >= start:
-                yield located
+                yield located.header
