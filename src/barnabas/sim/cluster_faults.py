@@ -3,7 +3,7 @@
 As with a lone broker, every seed draws its own mixture (`sim/faults.py`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from barnabas.sim.faults import Faults
@@ -13,6 +13,9 @@ from barnabas.sim.faults import Faults
 class ClusterFaults:
     """How often what goes wrong; gaps are means, and 0 is never."""
 
+    flush_on_ack: bool = True
+    """Whether topics are synced before anything is acknowledged. If not, only one machine ever
+    loses power and no process is killed: what such topics are promised is to survive that."""
     machine: Faults
     """What happens to clients, their connections and single machines."""
     targeted: float = 0.0
@@ -41,7 +44,8 @@ class ClusterFaults:
     @classmethod
     def swarm(cls, rng: Random) -> "ClusterFaults":
         """Draw a mixture."""
-        return cls(
+        drawn = cls(
+            flush_on_ack=rng.random() < 0.8,
             machine=Faults(
                 delay_ms_max=rng.choice((2, 20, 150)),
                 late_ms_max=rng.choice((0, 50, 3_000)),
@@ -68,3 +72,10 @@ class ClusterFaults:
             clock_gap_ms=rng.choice((0, 0, 3_000)),
             lane_gap_ms=rng.choice((0, 0, 500)),
         )
+        return drawn if drawn.flush_on_ack else drawn.bearable
+
+    @property
+    def bearable(self) -> "ClusterFaults":
+        """The same, without what topics may not survive that are not synced on every write."""
+        machine = replace(self.machine, kill_gap_ms=0, cut_at_sync=0.0)
+        return replace(self, machine=machine, blackout_gap_ms=0)

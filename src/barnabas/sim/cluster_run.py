@@ -53,7 +53,9 @@ class ClusterRun(Run):
             self.world.after(rng.randint(0, 500), host.start)
         founder = Founder(self.world, self.cluster, "founder")
         founder.topics = TOPICS
-        founder.config = rng.choice(({}, {"segment.bytes": SMALL_SEGMENT_BYTES}))
+        founder.config = dict(rng.choice(({}, {"segment.bytes": SMALL_SEGMENT_BYTES})))
+        if not self.hardship.flush_on_ack:
+            founder.config["flush"] = "interval"
         founder.topic_ids = {}
         self.world.after(0, founder.start)
         self.world.run_until(lambda: founder.done, BOOT_MS, "topics are made")

@@ -23,7 +23,7 @@ class ClusterWeather(Weather):
         super().__init__(world, scenario, faults.machine)
         self._faults = faults
         self._cluster: Cluster = scenario.cluster
-        self._victim_of_flips = world.rng.choice(self._cluster.hosts)
+        self._weakest = world.rng.choice(self._cluster.hosts)
 
     def turn_bad(self) -> None:
         """Begin."""
@@ -31,7 +31,7 @@ class ClusterWeather(Weather):
         faults, machine = self._faults, self._machine
         for host in self._cluster.hosts:
             host.on_bad_sync = self._cutting(host)
-        self._every(machine.power_cut_gap_ms, lambda: self._kill(self._victim(), power_cut=True))
+        self._every(machine.power_cut_gap_ms, self._cut_power)
         self._every(machine.kill_gap_ms, lambda: self._kill(self._victim(), power_cut=False))
         self._every(machine.stop_gap_ms, lambda: self._stop(self._victim()))
         self._every(machine.full_disk_gap_ms, lambda: self._fill_disk(self._victim()))
@@ -62,6 +62,10 @@ class ClusterWeather(Weather):
             if found is not None:
                 return found
         return rng.choice(cluster.hosts)
+
+    def _cut_power(self) -> None:
+        victim = self._victim() if self._faults.flush_on_ack else self._weakest
+        self._kill(victim, power_cut=True)
 
     def _cutting(self, host: Host) -> Callable[[], None]:
         return lambda: self._kill(host, power_cut=True)
@@ -158,7 +162,7 @@ class ClusterWeather(Weather):
         self._world.note(host.name, f"has a clock that is {host.skew_ms} ms ahead")
 
     def _flip(self) -> None:
-        self._victim_of_flips.flip()
+        self._weakest.flip()
 
     def _break_lane(self) -> None:
         lanes = [link for host in self._cluster.hosts for link in host.links if link.peer]
