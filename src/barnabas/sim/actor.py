@@ -214,7 +214,7 @@ class Actor:
         line = self._lines.get(host)
         if line is not None and line.link.is_open:
             return line
-        if host.node is None:
+        if not host.serves:
             return None
         line = self._lines[host] = Line(self, host)
         return line

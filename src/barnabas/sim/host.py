@@ -37,6 +37,7 @@ from barnabas.storage.names import LOG_SUFFIX
 START_MS = 1_700_000_000_000
 CHECKPOINT_INTERVAL_MS = 10_000
 STALL_MS_MAX = 8_000
+LEAVE_PATIENCE_MS = 3_000
 
 SESSION_MS = 6_000
 SETTINGS = Settings(
@@ -80,6 +81,8 @@ class Host:
         """How far the clock on the wall is ahead."""
         self.damaged = False
         """Whether what it has on disk may be wrong."""
+        self.serves = False
+        """Whether clients can connect: others must have let the broker in first."""
         self.paused = False
         self._backlog: deque[tuple[int, Callable[[], object]]] = deque()
         self._lanes = Lanes(self)
@@ -89,13 +92,12 @@ class Host:
     def start(self) -> None:
         """Start a broker on what the disk holds; a little room is kept for that (see app.py)."""
         self.life += 1
+        self.serves = False
         node = Node(self.settings, self.disk, Random(self.world.rng.getrandbits(64)))
         serve_itself(node)
-        if self.settings.cluster.voters:
-            node.peer_address = Address(self.settings.cluster.host, self.settings.cluster.port)
         node.timers.now_ms, node.timers.wall_ms = self.world.now_ms, self._wall_ms
         full_room, self.disk.room = self.disk.room, None
-        node.start(self._wall_ms)
+        node.start(self._wall_ms).when_done(self._serve)
         self.disk.room = full_room
         self.node = node
         self._shapes = Shapes(node)
@@ -105,14 +107,40 @@ class Host:
         self._after_event(node)
 
     def stop(self, then: Callable[[], None]) -> None:
-        """Do what a broker does before it ends by itself: sync everything, leave a marker."""
-        assert self.node is not None
+        """Do what a broker does before it ends by itself: have others take over, sync everything,
+        leave a marker. How long others take is not waited for without end (see app.py)."""
+        node, life = self.node, self.life
+        assert node is not None
         self.world.note(self.name, "stops")
-        for partition in self.node.partitions.values():
+
+        def end() -> None:
+            if life != self.life:
+                return
+            if self.paused:
+                self.world.after(LEAVE_PATIENCE_MS, end)
+                return
+            self.act(life, node.quorum.raft.resign)
+            self._close(node)
+            then()
+
+        if node.is_alone:
+            self._close(node)
+            then()
+        else:
+            self.act(life, lambda: self._leave(node, lambda: self.world.after(0, end)))
+            self.world.after(LEAVE_PATIENCE_MS, end)
+
+    def _leave(self, node: Node, left: Callable[[], None]) -> None:
+        node.membership.leave().when_done(lambda _: left())
+
+    def _serve(self, _: bool) -> None:  # noqa: FBT001 - what was waited for
+        self.serves = True
+
+    def _close(self, node: Node) -> None:
+        for partition in node.partitions.values():
             partition.log.flush()
         with suppress(OSError):  # a full disk: the next start checks everything
-            self.node.stop()
-        then()
+            node.stop()
 
     def flip(self) -> None:
         """Have a bit of a log tip over, on the drive and for every reader."""
@@ -131,7 +159,7 @@ class Host:
         """End the broker without a word; with the power goes what was not synced."""
         self.world.note(self.name, "loses power" if power_cut else "is killed")
         self.life += 1
-        self.node = None
+        self.node, self.serves = None, False
         if power_cut:
             self.disk.power_cut(self.world.rng)
         for link in list(self.links):
@@ -283,7 +311,7 @@ class Host:
     def _checkpoint(self) -> None:
         assert self.node is not None
         full_room, self.disk.room = self.disk.room, None
-        self.node.checkpoints.write_recovery_points(self.node.recovery_points())
+        self.node.checkpoint()()
         self.disk.room = full_room
         self.node.timers.after(CHECKPOINT_INTERVAL_MS, self._checkpoint)
 

@@ -42,7 +42,7 @@ class Quorum:
 
     def check(self, host: Host, node: Node) -> None:
         """Look at what changed at a node."""
-        raft = node.raft
+        raft = node.quorum.raft
         seen = self._seen.setdefault(host.name, Seen())
         if seen.life != host.life:
             seen.life, seen.high_watermark = host.life, -1
@@ -65,7 +65,7 @@ class Quorum:
                 raise InvariantError(f"{host.name} names a leader that nobody made one: {named}")
 
     def _compare(self, who: str, node: Node, seen: Seen) -> None:
-        raft = node.raft
+        raft = node.quorum.raft
         if raft.high_watermark < seen.high_watermark:
             raise InvariantError(
                 f"the quorum's high watermark at {who} goes from {seen.high_watermark} back to "
