@@ -227,6 +227,11 @@ class Host:
         try:
             answer = self._answer(link, content)
         except WireError as error:
+            if link.peer:
+                self.world.note(self.name, f"hangs up on {link.name}: {error}")
+                self.links.pop(link, None)
+                link.reset()
+                return
             raise InvariantError(f"the broker cannot read a request: {error}") from error
         if answer is None:
             return
