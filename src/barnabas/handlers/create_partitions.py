@@ -30,7 +30,7 @@ def handle(
                     ErrorCode.INVALID_REQUEST, f"topic {topic.name!r} is named more than once"
                 )
             record = topics.add_partitions(
-                node.image, topic.name, topic.count, placement, node.nodes
+                node.draft, topic.name, topic.count, placement, node.nodes
             )
             node.check_room(partitions + len(record.replicas))
         except ApiError as error:

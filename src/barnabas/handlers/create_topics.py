@@ -74,7 +74,7 @@ def _decide(node: Node, topic: CreatableTopic) -> TopicCreated:
     else:
         replicas = _place(node, topic)
     return topics.create_topic(
-        node.image, topic.name, replicas, config, node.topic_defaults, node.rng
+        node.draft, topic.name, replicas, config, node.topic_defaults, node.rng
     )
 
 

@@ -28,6 +28,13 @@ class Pending(Generic[T]):
         self.on_abandoned: Callable[[], None] | None = None
         """Called once where nobody wants the answer any more, so that nothing waits for it."""
 
+    @classmethod
+    def of(cls, result: T) -> "Pending[T]":
+        """Return an answer that is there already."""
+        answer = cls()
+        answer.complete(result)
+        return answer
+
     def complete(self, result: T) -> None:
         """Give the answer; a second one is ignored, as when a timeout has won."""
         if self.done:
@@ -81,6 +88,15 @@ class Pending(Generic[T]):
         mapped.on_abandoned = self.abandon
         self.when_done(lambda result: mapped.complete_with(lambda: function(result)), mapped.fail)
         return mapped
+
+    def recover(self, function: Callable[[Exception], T]) -> "Pending[T]":
+        """Return a pending answer that is made from the failure where there is one."""
+        mended: Pending[T] = Pending()
+        mended.on_abandoned = self.abandon
+        self.when_done(
+            mended.complete, lambda error: mended.complete_with(lambda: function(error))
+        )
+        return mended
 
     def abandon(self) -> None:
         """Say that nobody wants the answer any more."""
