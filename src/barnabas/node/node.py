@@ -10,7 +10,7 @@ from random import Random
 
 from barnabas.controller import topics as topic_decisions
 from barnabas.controller.configs import altered_defaults
-from barnabas.effects import Effect
+from barnabas.effects import Address, Effect
 from barnabas.metadata import topic_config
 from barnabas.metadata.image import ALL_BROKERS, BROKER, BrokerImage, Image, TopicImage
 from barnabas.metadata.records import (
@@ -70,11 +70,12 @@ class Node:
         self.fetch_quota = Quota(settings.performance.consumer_quota_bytes_per_second)
         self.checkpoints = Checkpoints(disk, settings.broker.data_dir)
         self.advertised = (settings.broker.host, settings.broker.port)
-        self.peer_address = (settings.cluster.host, settings.cluster.port)
+        self.peer_address = Address(settings.cluster.host, settings.cluster.port)
+        """Where other brokers find this one."""
         self.partitions_max = topic_decisions.PARTITIONS_MAX
         self._static_defaults = topic_config.defaults_from(settings)
         self._acts = False
-        self.peers = Peers(self)
+        self.peers = Peers(self.node_id, settings.cluster.voters, lambda: self.image, self.outbox)
         self.quorum = Quorum(
             settings, disk, self.timers, self.outbox, rng, self, self.peers.ask_voter
         )
