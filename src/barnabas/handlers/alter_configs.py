@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from barnabas.controller import configs
-from barnabas.handlers.config_resources import check_broker, resource_type
+from barnabas.handlers.config_resources import check_known_broker, resource_type
 from barnabas.handlers.context import RequestContext
 from barnabas.metadata.records import ConfigChanged
 from barnabas.model.errors import ApiError, ErrorCode
@@ -110,7 +110,7 @@ def _replace(node: Node, resource: alter_configs.AlterConfigsResource) -> Config
         return configs.replace_topic(
             node.draft, resource.resource_name, wanted, node.topic_defaults
         )
-    check_broker(node, resource.resource_name)
+    check_known_broker(node, resource.resource_name)
     return configs.replace_broker(node.draft, resource.resource_name, wanted)
 
 
@@ -125,5 +125,5 @@ def _alter(node: Node, resource: incremental_alter_configs.AlterConfigsResource)
         changes.append(configs.Change(entry.name, operation, entry.value))
     if resource_type(resource.resource_type) == "topic":
         return configs.alter_topic(node.draft, resource.resource_name, changes, node.topic_defaults)
-    check_broker(node, resource.resource_name)
+    check_known_broker(node, resource.resource_name)
     return configs.alter_broker(node.draft, resource.resource_name, changes)

@@ -93,9 +93,7 @@ class Pending(Generic[T]):
         """Return a pending answer that is made from the failure where there is one."""
         mended: Pending[T] = Pending()
         mended.on_abandoned = self.abandon
-        self.when_done(
-            mended.complete, lambda error: mended.complete_with(lambda: function(error))
-        )
+        self.when_done(mended.complete, lambda error: mended.complete_with(lambda: function(error)))
         return mended
 
     def abandon(self) -> None:

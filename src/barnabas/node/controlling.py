@@ -137,7 +137,7 @@ class Controlling:
         """Strike a broker off."""
         records = brokers.unregister(self._node.draft, node_id, self._node.topic_defaults)
         self._heartbeats.forget(node_id)
-        return self._decided(records, True)  # noqa: FBT003 - the answer itself
+        return self._decided(records, True)
 
     def reserve_producer_ids(self, now_ms: int) -> Pending[range]:
         """Set a block of producer ids apart."""

@@ -5,7 +5,7 @@ tried again; a copy that is not wanted here any more, or whose topic is gone, is
 at once and deleted in the background.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.effects import Notice, Remove
@@ -78,7 +78,11 @@ class LocalTopics:
         """Make copies agree with the image; return the names of topics that are gone."""
         # Dropped first: a topic that is made again goes by the same name and folder.
         image = self._node.image
-        gone = [self._drop_topic(topic_id) for topic_id in list(self.by_id) if topic_id not in image.names]
+        gone = [
+            self._drop_topic(topic_id)
+            for topic_id in list(self.by_id)
+            if topic_id not in image.names
+        ]
         defaults = self._node.topic_defaults
         for topic in topics:
             wanted = self._wanted(topic)

@@ -12,11 +12,8 @@ from barnabas.controller import topics as topic_decisions
 from barnabas.controller.configs import altered_defaults
 from barnabas.effects import Address, Effect
 from barnabas.metadata import topic_config
-from barnabas.metadata.image import ALL_BROKERS, BROKER, BrokerImage, Image, TopicImage
+from barnabas.metadata.image import BROKER, BrokerImage, Image, TopicImage
 from barnabas.metadata.records import (
-    BrokerChanged,
-    BrokerRegistered,
-    BrokerUnregistered,
     ConfigChanged,
     MetadataRecord,
     PartitionChanged,
