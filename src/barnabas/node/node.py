@@ -5,11 +5,12 @@ of partitions that lie here, coordinators, fetch sessions and timers. Everything
 the world goes into `outbox`; everything that happens in the world comes in as a call.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from barnabas.controller import topics as topic_decisions
 from barnabas.controller.configs import altered_defaults
+from barnabas.controller.placement import live_brokers
 from barnabas.effects import Address, Effect
 from barnabas.metadata import topic_config
 from barnabas.metadata.image import BROKER, BrokerImage, Image, TopicImage
@@ -113,8 +114,7 @@ class Node:
     @property
     def nodes(self) -> Sequence[NodeId]:
         """The brokers that partitions can be placed on."""
-        brokers = self.draft.brokers.values()
-        return [NodeId(broker.node_id) for broker in brokers if broker.is_active]
+        return live_brokers(self.quorum.draft or self.image)
 
     @property
     def brokers(self) -> list[BrokerImage]:
@@ -154,14 +154,19 @@ class Node:
         for partition in self.partitions.values():
             partition.log.close()
         self.quorum.raft.close()
-        self.store_checkpoints()
+        self.checkpoint()()
         if all(self.is_open(topic) for topic in self.image.topics.values()):
             self.checkpoints.write_clean_marker(self.membership.broker_epoch)
 
-    def store_checkpoints(self) -> None:
-        """Note where each log is safe, and up to where it was committed."""
-        self.checkpoints.write_recovery_points(self.local.recovery_points())
-        self.checkpoints.write_high_watermarks(self.local.high_watermarks())
+    def checkpoint(self) -> Callable[[], None]:
+        """Note where each log is safe, and up to where it was committed; return what stores it."""
+        points, marks = self.local.recovery_points(), self.local.high_watermarks()
+
+        def store() -> None:
+            self.checkpoints.write_recovery_points(points)
+            self.checkpoints.write_high_watermarks(marks)
+
+        return store
 
     def commit(self, changes: Sequence[MetadataRecord], now_ms: int) -> Pending[bool]:
         """Write metadata; what it changes takes effect here before the answer.
@@ -261,11 +266,16 @@ class Node:
         return self.creation.create(name, partitions, copies, config, now_ms)
 
     def ensure_topic(
-        self, name: str, partitions: int, config: Mapping[str, str], now_ms: int
+        self,
+        name: str,
+        partitions: int,
+        config: Mapping[str, str],
+        now_ms: int,
+        *,
+        replication_factor: int,
     ) -> Pending[bool]:
-        """Make a topic of the broker's own, replicated as those are."""
-        copies = self.settings.replication.internal_replication_factor
-        return self.creation.create(name, partitions, copies, config, now_ms)
+        """Make a topic of the broker's own."""
+        return self.creation.create(name, partitions, replication_factor, config, now_ms)
 
     def is_open(self, topic: TopicImage) -> bool:
         """Tell whether everything of a topic that belongs here can be served already."""
