@@ -4,8 +4,9 @@ Up to version 3 a producer adds partitions to its own transaction. From version 
 ask, for several transactions at once, to add partitions or only to verify that they are part of
 one (KIP-890). One partition that does not exist fails all of its transaction.
 
-The answer waits for a transaction that is being ended, up to a second: Kafka answers
-CONCURRENT_TRANSACTIONS and has clients ask again.
+A producer's answer waits for a transaction that is being ended, up to a second: Kafka answers
+CONCURRENT_TRANSACTIONS and has clients ask again. Brokers are answered at once, for many others
+wait behind them.
 """
 
 from collections.abc import Iterable
@@ -101,7 +102,8 @@ def _ask(
     if not transactional_id:
         refused.complete(ErrorCode.INVALID_REQUEST)
         return refused
-    return node.transactions.ask(transactional_id, operation)
+    waits = context.version < SEVERAL_FROM
+    return node.transactions.ask(transactional_id, operation, waits=waits)
 
 
 def _exists(node: Node, partition: TopicPartition) -> bool:
