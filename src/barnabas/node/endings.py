@@ -78,9 +78,7 @@ class Ending:
         elsewhere: dict[NodeId, list[TopicPartition]] = {}
         for partition in partitions:
             leader = self._leader_of(partition)
-            if leader is None:
-                self._written(partition)
-            elif leader == self._node.node_id:
+            if leader == self._node.node_id:
                 self._write(partition, delay_ms)
             elif leader == NO_LEADER:
                 self._refused(partition, delay_ms, ApiError(ErrorCode.LEADER_NOT_AVAILABLE))
@@ -89,11 +87,11 @@ class Ending:
         for leader, places in elsewhere.items():
             self._write_at(leader, places, delay_ms)
 
-    def _leader_of(self, partition: TopicPartition) -> NodeId | None:
-        """Return the broker that leads a partition; None where there is no such partition."""
+    def _leader_of(self, partition: TopicPartition) -> NodeId:
+        """Return the broker that leads a partition; one that is gone is for this one to miss."""
         topic = self._node.image.topics.get(partition.topic)
         if topic is None or partition.partition >= len(topic.partitions):
-            return None
+            return self._node.node_id
         return NodeId(topic.partitions[partition.partition].leader)
 
     def _write(self, partition: TopicPartition, delay_ms: int) -> None:
