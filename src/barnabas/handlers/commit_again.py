@@ -1,6 +1,7 @@
 """OffsetCommit, once more: the short way for a member that commits the same partitions again.
 
-Only the offsets differ; see `shapes.py`. A new leader epoch or note is a new shape.
+Only the offsets differ; see `shapes.py`. A new leader epoch or note is a new shape. A coordinator
+that is another machine than it was, here or elsewhere, takes the long way.
 """
 
 from struct import Struct
@@ -27,7 +28,15 @@ CORRELATION_BYTES = 4
 class CommitShape:
     """Everything about a commit but its offsets, and about its answer but the correlation id."""
 
-    __slots__ = ("_answer", "_answer_rest", "_commit", "_coordinators", "_group", "_holes")
+    __slots__ = (
+        "_answer",
+        "_answer_rest",
+        "_commit",
+        "_coordinators",
+        "_group",
+        "_holes",
+        "_refusal_rest",
+    )
 
     def __init__(
         self,
@@ -36,12 +45,14 @@ class CommitShape:
         commit: RepeatedCommit,
         holes: Holes,
         answer: bytes,
+        refusal: bytes,
     ) -> None:
         self._coordinators = coordinators
         self._group = group
         self._commit = commit
         self._holes = holes
         self._answer_rest = answer[CORRELATION_BYTES:]
+        self._refusal_rest = refusal[CORRELATION_BYTES:]
         self._answer = Struct(f">ii{len(self._answer_rest)}s")
 
     def answer(
@@ -73,7 +84,10 @@ class CommitShape:
         if shard.partition.high_watermark >= required:
             return content
         answer: Pending[list[Chunk]] = Pending()
-        shard.partition.when_safe(required, lambda: answer.complete([content[4:]]))
+        refusal = content[4 : 4 + CORRELATION_BYTES] + self._refusal_rest
+        shard.safe(required).when_done(
+            lambda _: answer.complete([content[4:]]), lambda _: answer.complete([refusal])
+        )
         return answer
 
 
@@ -114,8 +128,10 @@ def learn(
     if holes.count != commit.count:
         return None
     head = response_header(OFFSET_COMMIT, version, 0)
-    answer = head + encoder(OffsetCommitResponse, version)(answered(request, ErrorCode.NONE))
-    shape = CommitShape(coordinators, request.group_id, commit, holes, answer)
+    write = encoder(OffsetCommitResponse, version)
+    answer = head + write(answered(request, ErrorCode.NONE))
+    refusal = head + write(answered(request, ErrorCode.NOT_COORDINATOR))
+    shape = CommitShape(coordinators, request.group_id, commit, holes, answer, refusal)
     return shape, header.body + len(holes.first_constant)
 
 

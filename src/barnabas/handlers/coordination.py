@@ -29,7 +29,7 @@ def ask_group(
     """Have a group's coordinator carry out an operation."""
     try:
         shard = node.coordinators.groups.shard_for(group_id)
-        return shard.run(lambda: operation(shard.machine))
+        return shard.run(lambda: operation(shard.machine)).or_refused(refused)
     except ApiError as error:
         return refused(retriable(error.code))
 
