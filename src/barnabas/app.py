@@ -14,12 +14,14 @@ from random import Random
 from typing import IO
 
 from barnabas.controller import topics as topic_decisions
+from barnabas.effects import Address
 from barnabas.logs import get
 from barnabas.metadata.records import MetadataRecord
 from barnabas.model.errors import BrokerError
 from barnabas.model.settings import Settings
 from barnabas.node.maintenance import Maintenance
 from barnabas.node.node import Node
+from barnabas.node.peers import voter_addresses
 from barnabas.server.disk import OsDisk
 from barnabas.server.server import Server
 
@@ -51,6 +53,8 @@ class BrokerProcess:
         self.node = Node(settings, OsDisk(), Random(os.urandom(16)))
         self.server = Server(self.node, loop)
         self.address = ("", 0)
+        self.peer_address: tuple[str, int] | None = None
+        """Where other brokers connect to; None in a cluster of one."""
         self._maintenance = Maintenance(self.node, self.server.wall_clock_ms)
         self._lock: IO[bytes] | None = None
 
@@ -61,14 +65,17 @@ class BrokerProcess:
         self.node.timers.wall_ms = self.server.wall_clock_ms()
         self._lock = open_folder(folder)
         # Bound before anything is written, accepting after everything is read.
-        self.address = self._bind()
+        broker, cluster = self.settings.broker, self.settings.cluster
+        self.address = self._bind(broker.host, broker.port, "--listen")
+        self.node.advertised = self._advertised(*self.address)
+        if cluster.voters:
+            self._bind_peers()
         self.node.partitions_max = descriptor_limit() // 2
         release_reserve(folder)
         self.node.start(self.server.wall_clock_ms())
         self._create_configured_topics()
         fill_reserve(folder)
         self.server.listen()
-        self.node.advertised = self._advertised(*self.address)
         self._maintenance.start()
         self.node.timers.after(CHECKPOINT_INTERVAL_MS, self._checkpoint)
         self.server.run_event(lambda: None)
@@ -96,16 +103,28 @@ class BrokerProcess:
         # A broker inside another program: what was spared must be collected now, its files with it.
         gc.unfreeze()
 
-    def _bind(self) -> tuple[str, int]:
-        broker = self.settings.broker
+    def _bind(self, host: str, port: int, flag: str, *, peers: bool = False) -> tuple[str, int]:
         try:
-            return self.server.bind(broker.host, broker.port)
+            return self.server.bind(host, port, peers=peers)
         except OSError as error:
             reason = error.strerror or str(error)
             if error.errno == errno.EADDRINUSE:
-                reason = "the port is in use; stop what uses it, or choose another with --listen"
-            where = f"{broker.host}:{broker.port}"
-            raise CannotStartError(f"cannot listen on {where}: {reason}") from error
+                reason = f"the port is in use; stop what uses it, or choose another with {flag}"
+            raise CannotStartError(f"cannot listen on {host}:{port}: {reason}") from error
+
+    def _bind_peers(self) -> None:
+        """Take the address for other brokers: a voter's is the one that all of them know."""
+        cluster = self.settings.cluster
+        known = voter_addresses(cluster.voters).get(self.node.node_id)
+        port = cluster.port or (0 if known is None else known.port)
+        host, found = self._bind(cluster.host, port, "--peer-listen", peers=True)
+        shown = cluster.advertised_host or host
+        if known is not None:
+            shown = known.host
+        elif shown in WILDCARDS:
+            shown = "localhost"
+        self.peer_address = shown, found
+        self.node.peer_address = Address(shown, found)
 
     def _flush_all(self) -> None:
         for partition in self.node.partitions.values():
@@ -226,7 +245,7 @@ def end_on_signals(loop: asyncio.AbstractEventLoop) -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def serve(settings: Settings, ready: Callable[[str, int], None]) -> None:
+def serve(settings: Settings, ready: Callable[[BrokerProcess], None]) -> None:
     """Run a broker until SIGTERM or SIGINT; a second signal ends it at once."""
     loop = new_event_loop()
     asyncio.set_event_loop(loop)
@@ -241,10 +260,10 @@ def serve(settings: Settings, ready: Callable[[str, int], None]) -> None:
     async def main() -> None:
         end_on_signals(loop)  # until it serves, there is nothing to stop cleanly
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        address = broker.start()
+        broker.start()
         for number in STOP_SIGNALS:
             loop.add_signal_handler(number, on_signal)
-        ready(*address)
+        ready(broker)
         await stopping.wait()
         log.info("stopping")
         await broker.stop()

@@ -3,9 +3,13 @@
 A row is an API: its versions, how to read the request, what to do, how to write the answer. Most
 rows use the generated codecs; Produce and Fetch bring their own. A handler returns its answer or
 a `Pending` one; None is no answer at all.
+
+There are two listeners. Clients reach `SERVED`; other brokers reach `PEER_SERVED` as well, which
+is how a cluster holds itself together and is nobody else's business.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from barnabas.handlers import (
@@ -29,6 +33,7 @@ from barnabas.handlers import (
     end_txn,
     fetch,
     find_coordinator,
+    forwarding,
     heartbeat,
     init_producer_id,
     join_group,
@@ -54,6 +59,7 @@ from barnabas.model.errors import WireError
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
 from barnabas.node.node import Node
+from barnabas.node.peers import KEYS
 from barnabas.protocol import fetch as fetch_codec
 from barnabas.protocol import produce as produce_codec
 from barnabas.protocol.apis import APIS, request_class, response_class
@@ -64,6 +70,7 @@ from barnabas.protocol.headers import (
     parse_request_header,
     response_header,
 )
+from barnabas.protocol.message import Message
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 
 Handler = Callable[[Node, Any, RequestContext], Any]
@@ -125,6 +132,9 @@ SERVED: dict[int, Api] = {
     75: Api(0, 0, describe_topic_partitions.handle),
 }
 
+PEER_SERVED: dict[int, Api] = {}
+"""What brokers alone ask of each other; a client that asks finds nobody."""
+
 # Produce is advertised from 0: see handlers/produce.py.
 ADVERTISED = {key: (0 if key == PRODUCE else api.low, api.high) for key, api in SERVED.items()}
 
@@ -132,18 +142,34 @@ _api_versions = ApiVersionsHandler(ADVERTISED)
 SERVED[API_VERSIONS] = Api(0, 4, _api_versions.handle)
 
 
+def serve_itself(node: Node) -> None:
+    """Have a node answer what it asks of itself."""
+    node.peers.local = partial(_answer_itself, node)
+
+
+def _answer_itself(node: Node, request: Message) -> Any:  # noqa: ANN401 - as in the rows
+    key = KEYS[type(request).__name__]
+    api = _row(key, peer=True)
+    context = RequestContext(api.high, None, "", node.timers.wall_ms, peer=True)
+    return api.handle(node, request, context)
+
+
 def dispatch(
-    node: Node, frame: memoryview, client_host: str, now_ms: int, shapes: Shapes | None = None
+    node: Node,
+    frame: memoryview,
+    client_host: str,
+    now_ms: int,
+    shapes: Shapes | None = None,
+    *,
+    peer: bool = False,
 ) -> tuple[Answer, RequestContext]:
     """Handle one request; raise `WireError` where the connection should be closed.
 
     With `shapes`, a Produce or OffsetCommit request teaches the short way for the next one like it.
     """
     header = parse_request_header(frame)
-    api = SERVED.get(header.api_key)
-    context = RequestContext(header.api_version, header.client_id, client_host, now_ms)
-    if api is None:
-        raise WireError(f"{APIS[header.api_key].name} is not served")
+    api = _row(header.api_key, peer=peer)
+    context = RequestContext(header.api_version, header.client_id, client_host, now_ms, peer)
     if not api.low <= header.api_version <= api.high:
         return _wrong_version(header), context
     head = response_header(header.api_key, header.api_version, header.correlation_id)
@@ -151,15 +177,39 @@ def dispatch(
         return _produce(node, frame, header, head, context, shapes), context
     if header.api_key == FETCH:
         return _fetch(node, frame, header, head, context), context
-    decode = decoder(request_class(header.api_key), header.api_version)
+    request, _ = decoder(request_class(header.api_key), header.api_version)(frame, header.body)
+    if forwarding.belongs_elsewhere(node, header.api_key, request):
+        return _elsewhere(node, frame, header, head, context, request), context
     encode = encoder(response_class(header.api_key), header.api_version)
-    request, _ = decode(frame, header.body)
     answer = api.handle(node, request, context)
     if shapes is not None and isinstance(request, OffsetCommitRequest):
         context.prefix_bytes = shapes.learn_commit(frame, header, request, now_ms)
     if isinstance(answer, Pending):
         return answer.map(lambda response: [head, encode(response)]), context
     return [head, encode(answer)], context
+
+
+def _row(api_key: int, *, peer: bool) -> Api:
+    api = SERVED.get(api_key)
+    if api is None and peer:
+        api = PEER_SERVED.get(api_key)
+    if api is None:
+        raise WireError(f"{APIS[api_key].name} is not served")
+    return api
+
+
+def _elsewhere(
+    node: Node,
+    frame: memoryview,
+    header: RequestHeader,
+    head: bytes,
+    context: RequestContext,
+    request: Message,
+) -> Answer:
+    if context.peer:
+        return [head, forwarding.refuse(header, request)]
+    body = bytes(frame[header.body :])
+    return forwarding.pass_on(node, header, request, body).map(lambda answer: [head, answer])
 
 
 def _produce(

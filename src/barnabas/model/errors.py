@@ -4,6 +4,7 @@ ApiError      becomes an error code in the answer; the connection lives on
 WireError     the peer broke the protocol; its connection is closed
 StorageError  the partition cannot be trusted or written; it is fenced
 ConfigError   the operator must change something; the message says what
+PeerLostError another broker did not answer; whether it did what it was asked is not known
 
 SyncFailedError stands apart, for it concerns everybody.
 """
@@ -129,6 +130,10 @@ class CorruptBatchError(StorageError):
 
 class ConfigError(BrokerError):
     """A setting is wrong; the message says which, where, and what to write instead."""
+
+
+class PeerLostError(BrokerError):
+    """Another broker did not answer; it may or may not have done what it was asked."""
 
 
 class SyncFailedError(BaseException):

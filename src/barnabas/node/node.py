@@ -9,7 +9,7 @@ from random import Random
 
 from barnabas.controller import topics as topic_decisions
 from barnabas.controller.configs import altered_defaults
-from barnabas.effects import Effect, Notice, Remove
+from barnabas.effects import Address, Effect, Notice, Remove
 from barnabas.metadata import topic_config
 from barnabas.metadata.image import Image, TopicImage
 from barnabas.metadata.records import (
@@ -31,6 +31,7 @@ from barnabas.node.fetch_sessions import FetchSessions
 from barnabas.node.group_commit import GroupCommit
 from barnabas.node.journal import Journal
 from barnabas.node.partition import Partition, log_settings
+from barnabas.node.peers import Peers
 from barnabas.node.quotas import Quota
 from barnabas.node.transactions import Transactions
 from barnabas.storage.checkpoints import Checkpoints
@@ -66,6 +67,9 @@ class Node:
         self.fetch_quota = Quota(settings.performance.consumer_quota_bytes_per_second)
         self.checkpoints = Checkpoints(disk, settings.broker.data_dir)
         self.advertised = (settings.broker.host, settings.broker.port)
+        self.peer_address: Address | None = None
+        """Where other brokers find this one; None where nobody listens for them."""
+        self.peers = Peers(self.node_id, settings.cluster.voters, lambda: self.image, self.outbox)
         self._static_defaults = topic_config.defaults_from(settings)
         self._producer_ids = iter(range(0))
         self._configured: dict[TopicId, tuple[dict[str, str], dict[str, str]]] = {}
@@ -82,6 +86,16 @@ class Node:
     def image(self) -> Image:
         """The cluster's metadata."""
         return self.journal.image
+
+    @property
+    def is_controller(self) -> bool:
+        """Whether this node decides on metadata."""
+        return True
+
+    @property
+    def controller_id(self) -> NodeId | None:
+        """The node that decides on metadata, as far as this one knows."""
+        return self.node_id
 
     @property
     def nodes(self) -> Sequence[NodeId]:
