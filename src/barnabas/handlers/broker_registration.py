@@ -1,4 +1,4 @@
-"""BrokerRegistration (key 62), versions 0 to 4: a broker's process presents itself to the controller."""
+"""BrokerRegistration (key 62), versions 0 to 4: a process presents itself."""
 
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.controlled import decided

@@ -1,9 +1,9 @@
-"""Answers that the controller gives: once its records are committed, or with the error it decided on."""
+"""Answers that the controller gives: once its records are committed, or as it refuses."""
 
 from collections.abc import Callable
 from typing import TypeVar
 
-from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.errors import ApiError
 from barnabas.model.pending import Pending
 
 R = TypeVar("R")
@@ -15,10 +15,4 @@ def decided(decide: Callable[[], Pending[R]], refuse: Callable[[ApiError], R]) -
         pending = decide()
     except ApiError as error:
         return refuse(error)
-    return pending.recover(lambda error: refuse(_as_api_error(error)))
-
-
-def _as_api_error(error: Exception) -> ApiError:
-    if isinstance(error, ApiError):
-        return error
-    return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error))
+    return pending.or_refused(lambda code: refuse(ApiError(code)))

@@ -10,7 +10,7 @@ twice.
 from collections.abc import Callable
 from typing import Any
 
-from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.errors import ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.node.node import Node
 from barnabas.protocol.apis import APIS, response_class
@@ -108,13 +108,6 @@ def refuse(header: RequestHeader, request: Message) -> bytes:
         response = response_class(key)()
         response.error_code = ErrorCode.NOT_CONTROLLER  # type: ignore[attr-defined]
     return encoder(type(response), version)(response)
-
-
-def refuse_lost(header: RequestHeader, request: Message, error: Exception) -> bytes:
-    """Return the answer to a request whose records were under way when another took over."""
-    if isinstance(error, ApiError) and error.code is ErrorCode.NOT_CONTROLLER:
-        return refuse(header, request)
-    raise error
 
 
 def _create_topics(request: CreateTopicsRequest) -> CreateTopicsResponse:

@@ -45,15 +45,14 @@ def _make(
 ) -> Pending[bool]:
     """Have a topic made; where that is refused, say so in the answer."""
 
-    def refuse(error: Exception) -> bool:
-        known = isinstance(error, ApiError)
-        refused[name] = error.code if known else ErrorCode.LEADER_NOT_AVAILABLE  # type: ignore[attr-defined]
+    def refuse(code: ErrorCode) -> bool:
+        refused[name] = code
         return False
 
     try:
-        return node.auto_create(name, context.now_ms).recover(refuse)
+        return node.auto_create(name, context.now_ms).or_refused(refuse)
     except ApiError as error:
-        return Pending.of(refuse(error))
+        return Pending.of(refuse(error.code))
 
 
 def _to_create(node: Node, request: MetadataRequest, context: RequestContext) -> list[str]:

@@ -213,8 +213,7 @@ def dispatch(
     if isinstance(answer, Pending):
         encoded = answer.map(lambda response: [head, encode(response)])
         if header.api_key in forwarding.FORWARDED:
-            refuse = partial(forwarding.refuse_lost, header, request)
-            encoded = encoded.recover(lambda error: [head, refuse(error)])
+            encoded.or_refused(lambda _: [head, forwarding.refuse(header, request)])
         return encoded, context
     return [head, encode(answer)], context
 

@@ -112,13 +112,6 @@ class Pending(Generic[T]):
         self.when_done(lambda result: mapped.complete_with(lambda: function(result)), mapped.fail)
         return mapped
 
-    def recover(self, function: Callable[[Exception], T]) -> "Pending[T]":
-        """Return a pending answer that is made from the failure where there is one."""
-        mended: Pending[T] = Pending()
-        mended.on_abandoned = self.abandon
-        self.when_done(mended.complete, lambda error: mended.complete_with(lambda: function(error)))
-        return mended
-
     def abandon(self) -> None:
         """Say that nobody wants the answer any more."""
         if self.done:

@@ -5,12 +5,12 @@ tried again; a copy that is not wanted here any more, or whose topic is gone, is
 at once and deleted in the background.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.effects import Notice, Remove
 from barnabas.metadata import topic_config
-from barnabas.metadata.image import TopicImage
+from barnabas.metadata.image import PartitionImage, TopicImage
 from barnabas.metadata.topic_config import TopicConfig
 from barnabas.model.errors import StorageError
 from barnabas.model.ids import TopicId, TopicPartition
@@ -43,24 +43,33 @@ class LocalTopics:
         """Topics of which a log could not be opened, for the disk refused."""
         self._reopening = False
         self._recovery_points: dict[TopicPartition, int] = {}
+        self._high_watermarks: dict[TopicPartition, int] = {}
         self._clean = False
 
-    def begin(self, *, clean: bool, recovery_points: dict[TopicPartition, int]) -> None:
+    def begin(
+        self,
+        *,
+        clean: bool,
+        recovery_points: dict[TopicPartition, int],
+        high_watermarks: dict[TopicPartition, int],
+    ) -> None:
         """Know what the last process left behind, before anything is opened."""
         self._clean = clean
         self._recovery_points = recovery_points
+        self._high_watermarks = high_watermarks
 
     def recovery_points(self) -> dict[TopicPartition, int]:
         """Up to where each log is safe on disk, by the ids of topics: names are used again.
 
         Those that were not opened yet are still where the last process left them.
         """
-        opened = {
-            TopicPartition(topic_id.hex(), number): partition.log.flushed_offset
-            for topic_id, copies in self.by_id.items()
-            for number, partition in copies.items()
-        }
+        opened = {name: copy.log.flushed_offset for name, copy in self._by_id_and_number()}
         return {**self._recovery_points, **opened}
+
+    def high_watermarks(self) -> dict[TopicPartition, int]:
+        """Up to where each log is known to be committed, in the same way."""
+        opened = {name: copy.high_watermark for name, copy in self._by_id_and_number()}
+        return {**self._high_watermarks, **opened}
 
     def folder(self, name: str) -> str:
         """Return where a topic's partitions lie."""
@@ -92,7 +101,7 @@ class LocalTopics:
                 self._try_to_open(topic)
             self._configure(topic, defaults)
             for number, partition in self.by_id.get(topic.topic_id, {}).items():
-                self._node.replicas.apply(partition, topic.partitions[number])
+                self._give_role(partition, topic.partitions[number])
         return gone
 
     def report_strangers(self) -> None:
@@ -116,6 +125,11 @@ class LocalTopics:
             facts = {"log": what, "problem": problem}
             self._node.outbox.append(Notice("error", "repaired a log", facts))
 
+    def _by_id_and_number(self) -> Iterator[tuple[TopicPartition, Partition]]:
+        for topic_id, copies in self.by_id.items():
+            for number, partition in copies.items():
+                yield TopicPartition(topic_id.hex(), number), partition
+
     def _wanted(self, topic: TopicImage) -> list[int]:
         """Return the partitions of a topic that belong here."""
         me = self._node.node_id
@@ -131,6 +145,13 @@ class LocalTopics:
         for partition in self.by_id.get(topic.topic_id, {}).values():
             if partition.config != config:
                 partition.configure(config)
+
+    def _give_role(self, partition: Partition, placed: PartitionImage) -> None:
+        """Have a copy lead or follow; where it coordinates, tell those whom that concerns."""
+        before = partition.leads, partition.leader_epoch
+        self._node.replicas.apply(partition, placed)
+        if partition.internal and before != (partition.leads, partition.leader_epoch):
+            self._node.coordinators.leadership_changed(partition.name)
 
     def _try_to_open(self, topic: TopicImage) -> None:
         """Open what is not open of a topic; where the disk refuses, try again later."""
@@ -187,9 +208,9 @@ class LocalTopics:
             topic.topic_id,
             recovered.log,
             config,
-            topic.partitions[number].leader_epoch,
             self._node.outbox,
             self._node.commits,
+            self._high_watermarks.pop(known, 0),
         )
         self.partitions[name] = partition
         return partition

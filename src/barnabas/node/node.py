@@ -277,27 +277,6 @@ class Node:
         """Make a topic of the broker's own."""
         return self.creation.create(name, partitions, replication_factor, config, now_ms)
 
-    def ensure_topic(
-        self,
-        name: str,
-        partitions: int,
-        config: dict[str, str],
-        now_ms: int,
-        *,
-        replication_factor: int,
-    ) -> Pending[bool]:
-        """Have a topic made, unless it is there; answer once it is."""
-        if name in self.image.topics:
-            ready: Pending[bool] = Pending()
-            ready.complete(result=True)
-            return ready
-        self.check_room(partitions)
-        replicas = topic_decisions.place(partitions, replication_factor, self.nodes)
-        record = topic_decisions.create_topic(
-            self.image, name, replicas, config, self.topic_defaults, self.rng
-        )
-        return self.commit([record], now_ms)
-
     def is_open(self, topic: TopicImage) -> bool:
         """Tell whether everything of a topic that belongs here can be served already."""
         return self.local.is_open(topic)

@@ -197,7 +197,7 @@ class Fetcher:
             self._wake_after(RETRY_MAX_MS)
             return
         named = self._to_name()
-        if not named and (opening or not self._forgotten and self._needs_no_request()):
+        if not named and (opening or (not self._forgotten and self._needs_no_request())):
             return
         self._requests += 1
         number = self._requests
