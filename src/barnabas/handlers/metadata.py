@@ -37,7 +37,9 @@ def handle(
     making = [_make(node, name, context, refused) for name in _to_create(node, request, context)]
     if not making:
         return _response(node, request, context, refused)
-    return all_of(making).map(lambda _: _response(node, request, context, refused))
+    return all_of(list[bool | Pending[bool]](making)).map(
+        lambda _: _response(node, request, context, refused)
+    )
 
 
 def _make(

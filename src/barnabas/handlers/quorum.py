@@ -3,48 +3,80 @@ FetchSnapshot (59), UpdateRaftVoter (82) between nodes; DescribeQuorum (55), Add
 RemoveRaftVoter (81) for clients, too. Raft answers all of them; here they only pass through.
 """
 
-from typing import Any
-
 from barnabas.handlers.context import RequestContext
+from barnabas.model.pending import Pending
 from barnabas.node.node import Node
-from barnabas.protocol.message import Message
+from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from barnabas.protocol.messages.begin_quorum_epoch import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+)
+from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from barnabas.protocol.messages.end_quorum_epoch import (
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+)
+from barnabas.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from barnabas.protocol.messages.remove_raft_voter import (
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+)
+from barnabas.protocol.messages.update_raft_voter import (
+    UpdateRaftVoterRequest,
+    UpdateRaftVoterResponse,
+)
+from barnabas.protocol.messages.vote import VoteRequest, VoteResponse
 
 
-def handle_vote(node: Node, request: Message, _: RequestContext) -> Any:  # noqa: ANN401 - a row
+def handle_vote(node: Node, request: VoteRequest, _: RequestContext) -> VoteResponse:
     """Give a vote, or not."""
     return node.quorum.raft.handle_vote(request)
 
 
-def handle_begin_quorum_epoch(node: Node, request: Message, _: RequestContext) -> Any:  # noqa: ANN401
+def handle_begin_quorum_epoch(
+    node: Node, request: BeginQuorumEpochRequest, _: RequestContext
+) -> BeginQuorumEpochResponse:
     """Hear who leads."""
     return node.quorum.raft.handle_begin_quorum_epoch(request)
 
 
-def handle_end_quorum_epoch(node: Node, request: Message, _: RequestContext) -> Any:  # noqa: ANN401
+def handle_end_quorum_epoch(
+    node: Node, request: EndQuorumEpochRequest, _: RequestContext
+) -> EndQuorumEpochResponse:
     """Hear that a leader steps down."""
     return node.quorum.raft.handle_end_quorum_epoch(request)
 
 
-def handle_fetch_snapshot(node: Node, request: Message, _: RequestContext) -> Any:  # noqa: ANN401
+def handle_fetch_snapshot(
+    node: Node, request: FetchSnapshotRequest, _: RequestContext
+) -> FetchSnapshotResponse:
     """Hand out a piece of a snapshot."""
     return node.quorum.raft.handle_fetch_snapshot(request)
 
 
-def handle_describe_quorum(node: Node, request: Message, _: RequestContext) -> Any:  # noqa: ANN401
+def handle_describe_quorum(
+    node: Node, request: DescribeQuorumRequest, _: RequestContext
+) -> DescribeQuorumResponse:
     """Tell who votes and how far each is."""
     return node.quorum.raft.handle_describe_quorum(request)
 
 
-def handle_add_voter(node: Node, request: Message, _: RequestContext) -> Any:  # noqa: ANN401
+def handle_add_voter(
+    node: Node, request: AddRaftVoterRequest, _: RequestContext
+) -> AddRaftVoterResponse | Pending[AddRaftVoterResponse]:
     """Take in a voter."""
     return node.quorum.raft.handle_add_voter(request)
 
 
-def handle_remove_voter(node: Node, request: Message, _: RequestContext) -> Any:  # noqa: ANN401
+def handle_remove_voter(
+    node: Node, request: RemoveRaftVoterRequest, _: RequestContext
+) -> RemoveRaftVoterResponse | Pending[RemoveRaftVoterResponse]:
     """Let a voter go."""
     return node.quorum.raft.handle_remove_voter(request)
 
 
-def handle_update_voter(node: Node, request: Message, _: RequestContext) -> Any:  # noqa: ANN401
+def handle_update_voter(
+    node: Node, request: UpdateRaftVoterRequest, _: RequestContext
+) -> UpdateRaftVoterResponse | Pending[UpdateRaftVoterResponse]:
     """Learn where a voter is now."""
     return node.quorum.raft.handle_update_voter(request)

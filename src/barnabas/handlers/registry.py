@@ -80,7 +80,9 @@ from barnabas.protocol.headers import (
     response_header,
 )
 from barnabas.protocol.message import Message
+from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
+from barnabas.raft.messages import METADATA_TOPIC_ID
 
 Handler = Callable[[Node, Any, RequestContext], Any]
 Answer = list[Chunk] | Pending[list[Chunk]] | None
@@ -211,7 +213,7 @@ def dispatch(
     if shapes is not None and isinstance(request, OffsetCommitRequest):
         context.prefix_bytes = shapes.learn_commit(frame, header, request, now_ms)
     if isinstance(answer, Pending):
-        encoded = answer.map(lambda response: [head, encode(response)])
+        encoded: Pending[list[Chunk]] = answer.map(lambda response: [head, encode(response)])
         if header.api_key in forwarding.FORWARDED:
             encoded.or_refused(lambda _: [head, forwarding.refuse(header, request)])
         return encoded, context
@@ -264,10 +266,22 @@ def _fetch(
     node: Node, frame: memoryview, header: RequestHeader, head: bytes, context: RequestContext
 ) -> Answer:
     request = fetch_codec.parse_request(header.api_version, frame, header.body)
+    if context.peer and request.topics and request.topics[0][0] == METADATA_TOPIC_ID:
+        return _fetch_metadata(node, frame, header, head)
     answer = fetch.handle(node, request, context)
     if isinstance(answer, Pending):
         return answer.map(lambda body: [head, *body])
     return [head, *answer]
+
+
+def _fetch_metadata(node: Node, frame: memoryview, header: RequestHeader, head: bytes) -> Answer:
+    """Have the quorum answer a copy of its log."""
+    request, _ = decoder(FetchRequest, header.api_version)(frame, header.body)
+    encode = encoder(FetchResponse, header.api_version)
+    answer = node.quorum.raft.handle_fetch(request)
+    if isinstance(answer, Pending):
+        return answer.map(lambda response: [head, encode(response)])
+    return [head, encode(answer)]
 
 
 def _wrong_version(header: RequestHeader) -> list[Chunk]:

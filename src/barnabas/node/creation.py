@@ -68,12 +68,11 @@ class Creation:
         if name in node.draft.topics:  # somebody else asked for it a moment ago
             return node.commit((), now_ms)
         node.check_room(partitions)
-        brokers = node.nodes
-        replicas = topic_decisions.place(partitions, min(copies, max(1, len(brokers))), brokers)
-        records = topic_decisions.create_topic(
+        replicas = node.place(partitions, min(copies, max(1, len(node.nodes))))
+        record = topic_decisions.create_topic(
             node.draft, name, replicas, config, node.topic_defaults, node.rng
         )
-        return node.commit(records, now_ms)
+        return node.commit([record], now_ms)
 
     def _expect(self, name: str) -> Pending[bool]:
         known: Pending[bool] = Pending()

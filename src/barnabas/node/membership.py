@@ -104,7 +104,7 @@ class Membership:
                 Listener(name=PEER_LISTENER, host=peer.host, port=peer.port),
             ],
             rack=node.settings.broker.rack,
-            log_dirs=[node.quorum.raft.directory_id],
+            log_dirs=[node.quorum.raft.directory],
             previous_broker_epoch=self._previous_epoch,
         )
 

@@ -10,7 +10,7 @@ from random import Random
 
 from barnabas.controller import topics as topic_decisions
 from barnabas.controller.configs import altered_defaults
-from barnabas.controller.placement import live_brokers
+from barnabas.controller.placement import live_brokers, racks_of
 from barnabas.effects import Address, Effect
 from barnabas.metadata import topic_config
 from barnabas.metadata.image import BROKER, BrokerImage, Image, TopicImage
@@ -43,7 +43,7 @@ from barnabas.node.quorum import Quorum
 from barnabas.node.quotas import Quota
 from barnabas.node.replicas import Replicas
 from barnabas.node.transactions import Transactions
-from barnabas.raft.log import FOLDER as METADATA_FOLDER
+from barnabas.raft.metadata_log import FOLDER as METADATA_FOLDER
 from barnabas.storage.checkpoints import Checkpoints
 
 
@@ -75,7 +75,7 @@ class Node:
         self._acts = False
         self.peers = Peers(self.node_id, settings.cluster.voters, lambda: self.image, self.outbox)
         self.quorum = Quorum(
-            settings, disk, self.timers, self.outbox, rng, self, self.peers.ask_voter
+            settings, disk, self.timers, self.outbox, rng, self, self.peers.ask_quorum
         )
         self.controlling = Controlling(self)
         self.membership = Membership(self)
@@ -115,6 +115,13 @@ class Node:
     def nodes(self) -> Sequence[NodeId]:
         """The brokers that partitions can be placed on."""
         return live_brokers(self.quorum.draft or self.image)
+
+    def place(self, partitions: int, copies: int) -> list[list[int]]:
+        """Spread new partitions over brokers and racks; raise where there are too few."""
+        image = self.draft
+        brokers = live_brokers(image)
+        start = self.rng.randrange(len(brokers)) if len(brokers) > 1 else 0
+        return topic_decisions.place(partitions, copies, brokers, racks_of(image), start)
 
     @property
     def brokers(self) -> list[BrokerImage]:

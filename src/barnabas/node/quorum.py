@@ -11,11 +11,11 @@ may still be, or may be not: whoever waits is told NOT_CONTROLLER and has to loo
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from random import Random
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from barnabas.effects import Address, Effect
+from barnabas.effects import Effect
 from barnabas.metadata.image import Image
 from barnabas.metadata.records import MetadataRecord, decode, encode
 from barnabas.model.errors import ApiError, ErrorCode
@@ -24,12 +24,9 @@ from barnabas.model.pending import Pending
 from barnabas.model.ports import Disk
 from barnabas.model.settings import Settings
 from barnabas.model.timers import Timers
-from barnabas.protocol.message import Message
-from barnabas.raft.machine import NotLeaderError, Raft
-from barnabas.raft.voters import Voter, parse_voters
+from barnabas.raft.machine import AskPeer, Raft
+from barnabas.raft.voters import parse_voter
 from barnabas.storage.recovery import Recovered
-
-AskPeer = Callable[[Address, Message, int, Callable[[Any | None], None]], None]
 
 
 class Follower(Protocol):
@@ -76,7 +73,7 @@ class Quorum:
             me=settings.broker.node_id,
             disk=disk,
             data_folder=settings.broker.data_dir,
-            bootstrap=_bootstrap(settings),
+            bootstrap=[parse_voter(voter) for voter in settings.cluster.voters],
             settings=settings.cluster,
             timers=timers,
             outbox=outbox,
@@ -118,8 +115,6 @@ class Quorum:
     def _append(self, changes: Sequence[MetadataRecord], now_ms: int) -> int:
         try:
             return self.raft.propose([encode(change) for change in changes], now_ms)
-        except NotLeaderError as error:
-            raise ApiError(ErrorCode.NOT_CONTROLLER, str(error)) from error
         except OSError as error:
             raise ApiError(
                 ErrorCode.KAFKA_STORAGE_ERROR, f"the disk refused metadata: {error}"
@@ -170,10 +165,3 @@ class Quorum:
     def _answer(self) -> None:
         while self._proposals and self._proposals[0].required_offset <= self.offset:
             self._proposals.popleft().answer.complete(result=True)
-
-
-def _bootstrap(settings: Settings) -> list[Voter]:
-    """Return those who form the quorum at first; a node without voters is one by itself."""
-    if settings.cluster.voters:
-        return parse_voters(settings.cluster.voters)
-    return [Voter(settings.broker.node_id, None, Address(settings.broker.host, 0))]

@@ -209,7 +209,7 @@ class Host:
     def _checkpoint(self) -> None:
         assert self.node is not None
         full_room, self.disk.room = self.disk.room, None
-        self.node.checkpoints.write_recovery_points(self.node.recovery_points())
+        self.node.checkpoint()()
         self.disk.room = full_room
         self.node.timers.after(CHECKPOINT_INTERVAL_MS, self._checkpoint)
 
