@@ -7,6 +7,7 @@ from barnabas.controller.placement import leave_out_inactive, racks_of
 from barnabas.handlers.context import RequestContext
 from barnabas.metadata.records import MetadataRecord
 from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.ids import NodeId
 from barnabas.model.pending import Pending
 from barnabas.node.node import Node
 from barnabas.protocol.messages.create_partitions import (
@@ -35,7 +36,7 @@ def handle(
                 topic.name,
                 topic.count,
                 placement,
-                list(node.draft.brokers) if placement else node.nodes,
+                [NodeId(broker) for broker in node.draft.brokers] if placement else node.nodes,
                 racks_of(node.draft),
             )
             node.check_room(partitions + len(record.replicas))

@@ -8,6 +8,7 @@ from barnabas.handlers.context import RequestContext
 from barnabas.metadata import topic_config
 from barnabas.metadata.records import MetadataRecord, TopicCreated
 from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.ids import NodeId
 from barnabas.model.pending import Pending
 from barnabas.node.node import Node
 from barnabas.protocol.messages.create_topics import (
@@ -71,7 +72,7 @@ def _decide(node: Node, topic: CreatableTopic) -> TopicCreated:
                 "with replicas placed by hand, partitions and replication factor must be -1",
             )
         placed = {a.partition_index: a.broker_ids for a in topic.assignments}
-        topics.check_placement(placed, list(node.draft.brokers))
+        topics.check_placement(placed, [NodeId(broker) for broker in node.draft.brokers])
         replicas = [placed[index] for index in range(len(placed))]
     else:
         replicas = _place(node, topic)

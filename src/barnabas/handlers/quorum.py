@@ -3,6 +3,8 @@ FetchSnapshot (59), UpdateRaftVoter (82) between nodes; DescribeQuorum (55), Add
 RemoveRaftVoter (81) for clients, too. Raft answers all of them; here they only pass through.
 """
 
+from collections.abc import Iterator
+
 from barnabas.handlers.context import RequestContext
 from barnabas.model.pending import Pending
 from barnabas.node.node import Node
@@ -11,7 +13,11 @@ from barnabas.protocol.messages.begin_quorum_epoch import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
 )
-from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from barnabas.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    ReplicaState,
+)
 from barnabas.protocol.messages.end_quorum_epoch import (
     EndQuorumEpochRequest,
     EndQuorumEpochResponse,
@@ -26,6 +32,9 @@ from barnabas.protocol.messages.update_raft_voter import (
     UpdateRaftVoterResponse,
 )
 from barnabas.protocol.messages.vote import VoteRequest, VoteResponse
+from barnabas.raft.voters import NO_DIRECTORY
+
+DIRECTORIES_FROM = 2
 
 
 def handle_vote(node: Node, request: VoteRequest, _: RequestContext) -> VoteResponse:
@@ -55,10 +64,22 @@ def handle_fetch_snapshot(
 
 
 def handle_describe_quorum(
-    node: Node, request: DescribeQuorumRequest, _: RequestContext
+    node: Node, request: DescribeQuorumRequest, context: RequestContext
 ) -> DescribeQuorumResponse:
-    """Tell who votes and how far each is."""
-    return node.quorum.raft.handle_describe_quorum(request)
+    """Tell who votes and how far each is; older versions know neither places nor directories."""
+    response = node.quorum.raft.handle_describe_quorum(request)
+    if context.version < DIRECTORIES_FROM:
+        response.nodes = []
+        for replica in _replicas(response):
+            replica.replica_directory_id = NO_DIRECTORY
+    return response
+
+
+def _replicas(response: DescribeQuorumResponse) -> Iterator[ReplicaState]:
+    for topic in response.topics:
+        for partition in topic.partitions:
+            yield from partition.current_voters
+            yield from partition.observers
 
 
 def handle_add_voter(

@@ -37,6 +37,8 @@ NO_EPOCH = -1
 RETRY_MS = 50
 """Until a broker is let in it asks often: everybody waits for it."""
 PATIENCE_MS = 2_000
+LANE = "heartbeat"
+"""Of its own: a late answer gives up everything else on its lane."""
 
 
 class Membership:
@@ -115,7 +117,9 @@ class Membership:
 
     def _register(self, controller: NodeId) -> None:
         self._asking = True
-        answer = self._node.peers.ask(controller, self.registration(), timeout_ms=PATIENCE_MS)
+        answer = self._node.peers.ask(
+            controller, self.registration(), lane=LANE, timeout_ms=PATIENCE_MS
+        )
         answer.when_done(self._registered, lambda _: self._again(RETRY_MS))
 
     def _registered(self, response: BrokerRegistrationResponse) -> None:
@@ -137,7 +141,7 @@ class Membership:
             want_shut_down=self._left is not None,
         )
         interval_ms = self._node.settings.cluster.broker_heartbeat_interval_ms
-        answer = self._node.peers.ask(controller, request, timeout_ms=interval_ms)
+        answer = self._node.peers.ask(controller, request, lane=LANE, timeout_ms=interval_ms)
         answer.when_done(self._heard, lambda _: self._again(RETRY_MS))
 
     def _heard(self, response: BrokerHeartbeatResponse) -> None:

@@ -24,7 +24,7 @@ from barnabas.metadata.records import (
 )
 from barnabas.metadata.topic_config import TopicConfig
 from barnabas.model.errors import ApiError, ErrorCode, StorageError
-from barnabas.model.ids import NodeId, TopicId
+from barnabas.model.ids import NodeId, TopicId, TopicPartition
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Disk
 from barnabas.model.settings import Settings
@@ -75,7 +75,7 @@ class Node:
         self._acts = False
         self.peers = Peers(self.node_id, settings.cluster.voters, lambda: self.image, self.outbox)
         self.quorum = Quorum(
-            settings, disk, self.timers, self.outbox, rng, self, self.peers.ask_quorum
+            settings, disk, self.timers, self.outbox, rng, self, self.peers.ask_voter
         )
         self.controlling = Controlling(self)
         self.membership = Membership(self)
@@ -143,9 +143,10 @@ class Node:
         )
         recovered = self.quorum.open()
         self.local.report("metadata", recovered.truncated_bytes, recovered.problems)
-        self.quorum.raft.start()
         if self.is_alone:
             self._refuse_lost_metadata()
+        self.quorum.raft.start()
+        if self.is_alone:
             self.controlling.begin_alone(now_ms)
             self._begin_to_act()
             return Pending.of(result=True)
@@ -164,6 +165,10 @@ class Node:
         self.checkpoint()()
         if all(self.is_open(topic) for topic in self.image.topics.values()):
             self.checkpoints.write_clean_marker(self.membership.broker_epoch)
+
+    def recovery_points(self) -> dict[TopicPartition, int]:
+        """Up to where each log is safe on disk, by the ids of topics."""
+        return self.local.recovery_points()
 
     def checkpoint(self) -> Callable[[], None]:
         """Note where each log is safe, and up to where it was committed; return what stores it."""
@@ -324,7 +329,7 @@ class Node:
         """Stop where there are topics on disk and no cluster that they could belong to."""
         folder = self.settings.broker.data_dir
         topics = f"{folder}/{TOPICS_FOLDER}"
-        if not self.image.cluster_id and self.disk.list(topics):
+        if not self.quorum.raft.end_offset and self.disk.list(topics):
             raise StorageError(
                 f"{topics} holds topics, but the metadata that describes them is gone; restore "
                 f"{folder}/{METADATA_FOLDER} from a backup, or move {topics} away to start empty"

@@ -19,8 +19,6 @@ from barnabas.model.pending import Pending
 from barnabas.protocol.apis import APIS, response_class
 from barnabas.protocol.codec import decode_exact, encoder
 from barnabas.protocol.message import Message
-from barnabas.protocol.messages.fetch import FetchRequest
-from barnabas.protocol.messages.fetch_snapshot import FetchSnapshotRequest
 
 KEYS = {facts.request: key for key, facts in APIS.items()}
 FETCHES = ("FetchRequest", "FetchSnapshotRequest")
@@ -117,22 +115,6 @@ class Peers:
         lane = "raft-fetch" if type(request).__name__ in FETCHES else "raft"
         asked = self.ask_at(address, request, lane=lane, timeout_ms=timeout_ms)
         asked.when_done(answered, lambda _: answered(None))
-
-    def ask_quorum(
-        self,
-        address: Address,
-        request: Message,
-        timeout_ms: int,
-        heard: Callable[[Any | None], None],
-    ) -> None:
-        """Ask another member of the metadata quorum; None is heard where no answer comes.
-
-        A fetch may wait long for its answer, so votes and the like go another way.
-        """
-        fetches = isinstance(request, FetchRequest | FetchSnapshotRequest)
-        lane = "raft-fetch" if fetches else "raft"
-        answer = self.ask_at(address, request, lane=lane, timeout_ms=timeout_ms)
-        answer.when_done(heard, lambda _: heard(None))
 
     def pass_on(
         self, node_id: NodeId, api_key: int, api_version: int, body: bytes, *, timeout_ms: int
