@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from barnabas.controller.partition_change import records_of, settle
+from barnabas.controller.partition_change import in_order, records_of, settle
 from barnabas.controller.topic_rules import rules_of
 from barnabas.metadata.image import Image, PartitionImage, TopicImage
 from barnabas.metadata.records import PartitionChanged
@@ -94,8 +94,8 @@ def moved(before: PartitionImage, target: Sequence[int]) -> PartitionImage:
     return replace(
         before,
         replicas=replicas,
-        isr=[n for n in before.isr if n in replicas],
-        eligible=[n for n in before.eligible if n in replicas],
+        isr=in_order(replicas, before.isr),
+        eligible=in_order(replicas, before.eligible),
         adding=[n for n in target if n not in original],
         removing=removing,
     )
