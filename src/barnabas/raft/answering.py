@@ -107,7 +107,8 @@ def begin_epoch(
     if data.leader_epoch < raft.epoch:
         return begin_response(raft.leadership, ErrorCode.FENCED_LEADER_EPOCH)
     place = next((Address(one.host, one.port) for one in request.leader_endpoints), None)
-    raft.learn(Leadership(data.leader_epoch, NodeId(data.leader_id), place))
+    leader = NodeId(data.leader_id)
+    raft.learn(Leadership(data.leader_epoch, leader, place), teller=leader)
     return begin_response(raft.leadership)
 
 

@@ -72,6 +72,7 @@ class Unattached(Role):
 
     def _told(self, response: "FetchResponse | None") -> None:
         answer = None if response is None else fetch_answer(response)
+        self.raft.forgive()  # who does not vote has nobody else to go by
         if answer is not None and self.raft.learn(answer.leader):
             return
         self.after("look", self.raft.retry_ms, self._look_around)
@@ -102,6 +103,7 @@ class Election(Role):
 
     def lost(self) -> None:
         """Hear that the time is over."""
+        self.raft.forgive()
         self.raft.become(Prospective(self.raft) if self.raft.is_voter else Unattached(self.raft))
 
     def refused(self, voter: Voter) -> None:
@@ -121,7 +123,8 @@ class Election(Role):
             self.ask_again(voter)
             return
         data = response.topics[0].partitions[0]
-        if self.raft.learn(told(data.leader_id, data.leader_epoch, response.node_endpoints)):
+        leader = told(data.leader_id, data.leader_epoch, response.node_endpoints)
+        if self.raft.learn(leader, voter.id):
             return
         if data.vote_granted and data.leader_epoch == self.raft.epoch:
             self._count(voter.id)

@@ -83,7 +83,7 @@ class Follower(Role):
 
     def _miss_leader(self) -> None:
         raft = self.raft
-        raft.forget_leader()
+        raft.miss_leader()
         raft.become(Prospective(raft) if raft.is_voter else Unattached(raft))
 
     def _fetch(self) -> None:

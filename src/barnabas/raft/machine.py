@@ -136,6 +136,7 @@ class Raft:
         self._state_file = QuorumStateFile(disk, folder)
         self._learned: dict[NodeId, Address] = {}
         self._told_leader_id: NodeId | None = None
+        self._missed: Leadership | None = None
         self._delivered = 0
         self._delivering = False
 
@@ -355,11 +356,23 @@ class Raft:
             self._state_file.save(state)
             self.state = state
 
+    def miss_leader(self) -> None:
+        """Give the leader up, for a while also against what others say who do not miss it yet.
+
+        Two voters would else take turns in believing in a leader that is gone.
+        """
+        self._missed = Leadership(self.epoch, self.leader_id)
+        self.forget_leader()
+
+    def forgive(self) -> None:
+        """Believe others again."""
+        self._missed = None
+
     def forget_leader(self) -> None:
         """Take it that nobody leads; what was voted stays on disk."""
         self.state = self.state._replace(leader_id=None)
 
-    def learn(self, told: Leadership) -> bool:
+    def learn(self, told: Leadership, teller: NodeId | None = None) -> bool:
         """Hear who leads an epoch; tell whether that changed what this node is."""
         if told.leader_id is not None and told.address is not None:
             self._learned[told.leader_id] = told.address
@@ -374,6 +387,8 @@ class Raft:
         if told.epoch < self.epoch or leader is None or self.leader_id is not None:
             return False
         if isinstance(self.role, Leader | Resigned | Halted):
+            return False
+        if teller != leader and self._missed == Leadership(self.epoch, leader):
             return False
         self.save(self.state._replace(leader_id=leader))
         self.become(Follower(self))
