@@ -47,6 +47,19 @@ class Watcher(Protocol):
         """Hear that the high watermark moved; the last stable offset may have, too."""
 
 
+class Following(Protocol):
+    """Whoever fills a follower's log."""
+
+    def synced(self) -> None:
+        """Hear that the log is as safe as its topic wants it, up to its end."""
+
+    def damaged(self, offset: int) -> None:
+        """Hear that stored records are damaged from an offset on."""
+
+    def retired(self) -> None:
+        """Hear that the copy is not wanted any more."""
+
+
 class Appended(NamedTuple):
     """Where a batch is, and the high watermark that makes it safe."""
 
@@ -83,6 +96,7 @@ class Partition:
         "_waiting",
         "config",
         "copiers",
+        "following",
         "high_watermark",
         "in_sync",
         "internal",
@@ -93,8 +107,6 @@ class Partition:
         "leads",
         "log",
         "name",
-        "on_damage",
-        "on_synced",
         "placed",
         "retired",
         "topic_id",
@@ -134,10 +146,8 @@ class Partition:
         """Those who read what is committed."""
         self.copiers: dict[Watcher, None] = {}
         """Followers, who read everything."""
-        self.on_synced: Callable[[], None] | None = None
-        """Called when a follower's log is safe up to its end."""
-        self.on_damage: Callable[[int], None] | None = None
-        """Called where a follower's log turned out to be damaged at an offset."""
+        self.following: Following | None = None
+        """Whoever fills the log from a leader's."""
         self._waiting: deque[Waiting] = deque()
         self.retired = False
         self._flushing = False
@@ -372,8 +382,8 @@ class Partition:
             return self.log.read(offset, limit_bytes, upper, at_least_one=at_least_one)
         except CorruptBatchError as error:
             self._complain("stored records are damaged", offset, error)
-            if self.on_damage is not None:
-                self.on_damage(offset)
+            if self.following is not None:
+                self.following.damaged(offset)
             raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
         except OSError as error:
             self._complain("the disk refused a read", offset, error)
@@ -412,6 +422,8 @@ class Partition:
         """
         self.retired = True
         self._flushing = True  # no more syncs: the files are going away
+        if self.following is not None:
+            self.following.retired()
         self._let_go()
 
     def _let_go(self) -> None:
@@ -447,8 +459,8 @@ class Partition:
         self.log.finish_flush(task)
         self._maybe_flush()
         self._advance()
-        if self.on_synced is not None and self.is_synced:
-            self.on_synced()
+        if self.following is not None and self.is_synced:
+            self.following.synced()
 
     def _write(self, records: memoryview, header: BatchHeader) -> int:
         try:
