@@ -47,6 +47,13 @@ class Watcher(Protocol):
         """Hear that the high watermark moved; the last stable offset may have, too."""
 
 
+class Copier(Watcher, Protocol):
+    """A follower, who wants to know that there is more to copy."""
+
+    def on_committed(self) -> None:
+        """Hear that the high watermark moved, which can wait until there is more to say."""
+
+
 class Following(Protocol):
     """Whoever fills a follower's log."""
 
@@ -144,7 +151,7 @@ class Partition:
         """The last that a follower heard of."""
         self.watchers: dict[Watcher, None] = {}
         """Those who read what is committed."""
-        self.copiers: dict[Watcher, None] = {}
+        self.copiers: dict[Copier, None] = {}
         """Followers, who read everything."""
         self.following: Following | None = None
         """Whoever fills the log from a leader's."""
@@ -428,7 +435,7 @@ class Partition:
 
     def _let_go(self) -> None:
         """Have everybody look again who reads, and tell those who wait for what was written."""
-        reading = [*self.watchers, *self.copiers]
+        reading: list[Watcher] = [*self.watchers, *self.copiers]
         waiting, self._waiting = self._waiting, deque()
         for watcher in reading:
             watcher.on_progress()
@@ -501,6 +508,9 @@ class Partition:
             waiting.popleft().action()
         for watcher in list(self.watchers):
             watcher.on_progress()
+        if self.copiers:
+            for copier in self.copiers:
+                copier.on_committed()
 
     def _agreed(self, safe: int) -> int:
         """Return up to where not this copy alone, but all that count have the log."""
