@@ -3,8 +3,8 @@
 Whole batches are returned, from the one that holds the offset on, and at least one even over the
 limits. The answer waits until `min_bytes` are there, something went wrong, or `max_wait` is over.
 With read_committed nothing is returned from the last stable offset on, and the transactions that
-were aborted are listed: the client leaves out their records. Consumers that say where they stand are
-sent to a copy nearby that is in sync (KIP-392), and every copy serves consumers up to the high
+were aborted are listed: the client leaves out their records. Consumers that say where they stand
+are sent to a copy nearby that is in sync (KIP-392), and every copy serves consumers up to the high
 watermark it knows. Whoever asks for what follows a batch that the log does not hold is told
 where the two part (KIP-595).
 

@@ -6,8 +6,8 @@ power cut could take back is neither acknowledged to acks=all nor shown to a con
 `flush=interval` it follows the log's end. Where there are other copies it follows those that are
 in sync, too (`replication/in_sync.py`).
 
-A follower's log is what its leader's is (`node/copying.py`), and its high watermark what it heard of
-the leader's. Consumers may read from either.
+A follower's log is what its leader's is (`node/copying.py`), and its high watermark what it heard
+of the leader's. Consumers may read from either.
 
 Who reads committed records only reads up to the last stable offset, where the first transaction
 begins of which it is not known, or not safe yet, how it ended.
