@@ -15,20 +15,46 @@ from barnabas.protocol.fetch import Diverging
 from barnabas.protocol.records import BatchHeader, batches, verify
 from barnabas.protocol.replica_fetch import Copied
 from barnabas.replication.divergence import common_end
-from barnabas.replication.following import Key
+from barnabas.replication.following import Fetcher, Key
 
 
 class LocalCopy:
-    """What a fetcher works on."""
+    """One copy during one leader epoch, between its partition and its fetcher."""
 
-    __slots__ = ("_me", "_outbox", "_partition", "key", "leader_epoch")
+    __slots__ = ("_fetcher", "_me", "_outbox", "_partition", "key", "leader_epoch")
 
-    def __init__(self, partition: Partition, me: int, outbox: list[Effect]) -> None:
+    def __init__(
+        self, partition: Partition, fetcher: Fetcher, me: int, outbox: list[Effect]
+    ) -> None:
         self._partition = partition
+        self._fetcher = fetcher
         self._me = me
         self._outbox = outbox
         self.key: Key = (partition.topic_id, partition.name.partition)
         self.leader_epoch = partition.leader_epoch
+
+    def begin(self) -> None:
+        """Fill the partition's log from here on."""
+        self._partition.following = self
+        self._fetcher.follow(self)
+
+    def end(self) -> None:
+        """Fill it no more."""
+        self._partition.following = None
+        self._fetcher.forget(self.key)
+
+    def synced(self) -> None:
+        """Let the leader know."""
+        self._fetcher.synced(self.key)
+
+    def damaged(self, offset: int) -> None:
+        """Give up everything from the damage on, and have it fetched again."""
+        self.repair(offset)
+        self._fetcher.follow(self)
+
+    def retired(self) -> None:
+        """Let go."""
+        self.end()
 
     @property
     def is_in_sync(self) -> bool:
@@ -85,7 +111,8 @@ class LocalCopy:
         if log.start_offset < log.end_offset and log.end_offset >= told.log_start_offset:
             problem = f"the log ends at {log.end_offset}, the leader's begins before that"
             raise CorruptBatchError(problem)
-        self._restart(told.log_start_offset)
+        self._remove(log.restart_at(told.log_start_offset))
+        self._begin_at(told.log_start_offset)
 
     def repair(self, offset: int) -> None:
         """Give up everything from damage on, to fetch it again."""
@@ -101,18 +128,11 @@ class LocalCopy:
     def _cut(self, end_offset: int) -> None:
         log = self._partition.log
         if end_offset <= log.start_offset:
-            self._restart(end_offset)
-            return
-        settled = min(self._partition.high_watermark, end_offset)
-        self._remove(log.truncate(end_offset, settled))
+            paths = log.restart_at(end_offset)
+        else:
+            paths = log.truncate(end_offset, min(self._partition.high_watermark, end_offset))
+        self._remove(paths)
         self._partition.has_cut()
-
-    def _restart(self, offset: int) -> None:
-        partition = self._partition
-        self._remove(partition.log.restart_at(offset))
-        if offset < partition.high_watermark:
-            partition.has_cut()
-        partition.high_watermark = partition.leader_high_watermark = offset
 
     def _begin_within(self, header: BatchHeader) -> None:
         """Make room for a batch whose first records the leader has deleted, where it is the first.
@@ -121,7 +141,12 @@ class LocalCopy:
         """
         log = self._partition.log
         if log.start_offset == log.end_offset <= header.last_offset:
-            self._restart(header.base_offset)
+            self._remove(log.restart_at(header.base_offset))
+            self._begin_at(header.base_offset)
+
+    def _begin_at(self, offset: int) -> None:
+        """Count from where the leader's log starts: it starts below its high watermark."""
+        self._partition.high_watermark = self._partition.leader_high_watermark = offset
 
     def _follow_start(self, start_offset: int) -> None:
         log = self._partition.log

@@ -6,8 +6,8 @@ power cut could take back is neither acknowledged to acks=all nor shown to a con
 `flush=interval` it follows the log's end. Where there are other copies it follows those that are
 in sync, too (`replication/in_sync.py`).
 
-A follower's log is what its leader's is (`node/copying.py`), and its high watermark what it heard of
-the leader's. Consumers may read from either.
+A follower's log is what its leader's is (`node/copying.py`), and its high watermark what it heard
+of the leader's. Consumers may read from either.
 
 Who reads committed records only reads up to the last stable offset, where the first transaction
 begins of which it is not known, or not safe yet, how it ended.
@@ -47,6 +47,26 @@ class Watcher(Protocol):
         """Hear that the high watermark moved; the last stable offset may have, too."""
 
 
+class Copier(Watcher, Protocol):
+    """A follower, who wants to know that there is more to copy."""
+
+    def on_committed(self) -> None:
+        """Hear that the high watermark moved, which can wait until there is more to say."""
+
+
+class Following(Protocol):
+    """Whoever fills a follower's log."""
+
+    def synced(self) -> None:
+        """Hear that the log is as safe as its topic wants it, up to its end."""
+
+    def damaged(self, offset: int) -> None:
+        """Hear that stored records are damaged from an offset on."""
+
+    def retired(self) -> None:
+        """Hear that the copy is not wanted any more."""
+
+
 class Appended(NamedTuple):
     """Where a batch is, and the high watermark that makes it safe."""
 
@@ -83,6 +103,7 @@ class Partition:
         "_waiting",
         "config",
         "copiers",
+        "following",
         "high_watermark",
         "in_sync",
         "internal",
@@ -93,8 +114,6 @@ class Partition:
         "leads",
         "log",
         "name",
-        "on_damage",
-        "on_synced",
         "placed",
         "retired",
         "topic_id",
@@ -132,12 +151,10 @@ class Partition:
         """The last that a follower heard of."""
         self.watchers: dict[Watcher, None] = {}
         """Those who read what is committed."""
-        self.copiers: dict[Watcher, None] = {}
+        self.copiers: dict[Copier, None] = {}
         """Followers, who read everything."""
-        self.on_synced: Callable[[], None] | None = None
-        """Called when a follower's log is safe up to its end."""
-        self.on_damage: Callable[[int], None] | None = None
-        """Called where a follower's log turned out to be damaged at an offset."""
+        self.following: Following | None = None
+        """Whoever fills the log from a leader's."""
         self._waiting: deque[Waiting] = deque()
         self.retired = False
         self._flushing = False
@@ -372,8 +389,8 @@ class Partition:
             return self.log.read(offset, limit_bytes, upper, at_least_one=at_least_one)
         except CorruptBatchError as error:
             self._complain("stored records are damaged", offset, error)
-            if self.on_damage is not None:
-                self.on_damage(offset)
+            if self.following is not None:
+                self.following.damaged(offset)
             raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
         except OSError as error:
             self._complain("the disk refused a read", offset, error)
@@ -412,11 +429,13 @@ class Partition:
         """
         self.retired = True
         self._flushing = True  # no more syncs: the files are going away
+        if self.following is not None:
+            self.following.retired()
         self._let_go()
 
     def _let_go(self) -> None:
         """Have everybody look again who reads, and tell those who wait for what was written."""
-        reading = [*self.watchers, *self.copiers]
+        reading: list[Watcher] = [*self.watchers, *self.copiers]
         waiting, self._waiting = self._waiting, deque()
         for watcher in reading:
             watcher.on_progress()
@@ -447,8 +466,8 @@ class Partition:
         self.log.finish_flush(task)
         self._maybe_flush()
         self._advance()
-        if self.on_synced is not None and self.is_synced:
-            self.on_synced()
+        if self.following is not None and self.is_synced:
+            self.following.synced()
 
     def _write(self, records: memoryview, header: BatchHeader) -> int:
         try:
@@ -489,6 +508,9 @@ class Partition:
             waiting.popleft().action()
         for watcher in list(self.watchers):
             watcher.on_progress()
+        if self.copiers:
+            for copier in self.copiers:
+                copier.on_committed()
 
     def _agreed(self, safe: int) -> int:
         """Return up to where not this copy alone, but all that count have the log."""

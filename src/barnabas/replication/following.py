@@ -322,7 +322,7 @@ class Fetcher:
             self._syncing[key] = None
 
     def _back_off(self, track: Track) -> None:
-        """Ask again later: the leader may not know yet that it leads, or we not that it does not."""
+        """Ask again later: either side may not know yet who leads."""
         delay_ms = min(RETRY_FIRST_MS << track.failures, RETRY_MAX_MS)
         track.failures = min(track.failures + 1, 10)
         track.resume_ms = self._timers.now_ms + delay_ms

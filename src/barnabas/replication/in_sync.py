@@ -6,7 +6,7 @@ The controller says who they are; the leader proposes. Until it knows what becam
 it must reckon with either outcome, so the high watermark counts the maximal ISR, the union of the
 committed and the proposed one: whoever may be elected has everything that was acknowledged.
 
-    leaves   has not caught up with the leader's end for too long
+    leaves   has not caught up with the leader's end for too long, or lost what it had
     joins    has everything below the high watermark and reaches into this epoch, fetched in
              this epoch, and is alive in the life in which it fetched (KIP-903)
 """
@@ -153,7 +153,12 @@ class InSync:
         """Return the ISR that the controller is to be asked for, if another one is due."""
         if self.proposed is not None:
             return None
-        kept = [each for each in self.isr if not self._leaves(each, leader_end, now_ms, lag_max_ms)]
+        kept = [
+            each
+            for each in self.isr
+            if each == self.me
+            or not self._leaves(each, high_watermark, leader_end, now_ms, lag_max_ms)
+        ]
         joining = [
             each
             for each, follower in self._followers.items()
@@ -173,11 +178,15 @@ class InSync:
             and lives_as_it_fetched(follower, broker_epochs(replica))
         )
 
-    def _leaves(self, replica: int, leader_end: int, now_ms: int, lag_max_ms: int) -> bool:
-        if replica == self.me:
-            return False
+    def _leaves(
+        self, replica: int, high_watermark: int, leader_end: int, now_ms: int, lag_max_ms: int
+    ) -> bool:
         follower = self._followers.get(replica)
-        return follower is None or lags(follower, leader_end, now_ms, lag_max_ms)
+        return (
+            follower is None
+            or lost_records(follower, high_watermark)
+            or lags(follower, leader_end, now_ms, lag_max_ms)
+        )
 
     def look(self, leader_end: int, now_ms: int) -> None:
         """Take note of who has everything as of now: nobody fetches what does not change."""
@@ -215,3 +224,11 @@ def lives_as_it_fetched(follower: Follower, broker_epoch: int | None) -> bool:
 def lags(follower: Follower, leader_end: int, now_ms: int, lag_max_ms: int) -> bool:
     """Tell whether a follower has been behind for too long."""
     return follower.end_offset < leader_end and now_ms - follower.caught_up_ms > lag_max_ms
+
+
+def lost_records(follower: Follower, high_watermark: int) -> bool:
+    """Tell whether an in-sync follower no longer has what was committed, for its disk failed it.
+
+    While it counted, nothing was committed that it did not have.
+    """
+    return follower.has_fetched and follower.end_offset < high_watermark
