@@ -34,9 +34,7 @@ def then(first: Pending[T], function: Callable[[T], R | Pending[R]]) -> Pending[
     return answer
 
 
-def within(
-    answer: Pending[T], timers: Timers, limit_ms: int, late: Callable[[], T]
-) -> Pending[T]:
+def within(answer: Pending[T], timers: Timers, limit_ms: int, late: Callable[[], T]) -> Pending[T]:
     """Return an answer, or what is said instead where it takes too long."""
     if answer.done:
         return answer

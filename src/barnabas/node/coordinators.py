@@ -43,6 +43,7 @@ class Coordinators:
 
     def __init__(self, node: "Node") -> None:
         settings = node.settings
+        self._node = node
         self.groups = CoordinatorSet(
             node,
             GROUPS_TOPIC,
@@ -58,10 +59,13 @@ class Coordinators:
                 shard,
                 lambda ending: node.transactions.end(shard, ending),
             ),
-            lambda number: node.transactions.coordinator_closed(number),
+            self._transactions_closed,
         )
         self.topics: dict[str, CoordinatorSet[GroupMachine] | CoordinatorSet[TransactionMachine]]
         self.topics = {GROUPS_TOPIC: self.groups, TRANSACTIONS_TOPIC: self.transactions}
+
+    def _transactions_closed(self, number: int) -> None:
+        self._node.transactions.coordinator_closed(number)
 
     def start(self) -> None:
         """Take up everything that is coordinated here, soon after the start."""
@@ -176,14 +180,21 @@ class CoordinatorSet(Generic[M]):
 
     def _led(self) -> list[int]:
         opened = self._node.by_topic_name.get(self.topic) or {}
-        return [number for number, partition in opened.items() if leads(partition)]
+        return [number for number, partition in opened.items() if self._leads(partition)]
+
+    def _leads(self, partition: Partition) -> bool:
+        known = getattr(partition, "leads", None)
+        if known is None:
+            made = self._node.image.topics[self.topic]
+            return made.partitions[partition.name.partition].leader == self._node.node_id
+        return bool(known)
 
     def _is_current(self, shard: Shard[M]) -> bool:
         """Tell whether a shard is of the leadership that there is now."""
         partition = shard.partition
         return (
             self._node.partitions.get(partition.name) is partition
-            and leads(partition)
+            and self._leads(partition)
             and shard.leader_epoch == partition.leader_epoch
         )
 
@@ -203,7 +214,7 @@ class CoordinatorSet(Generic[M]):
             partition = self._node.find(self.topic, number)
         except ApiError as error:
             raise ApiError(self._absence(number, error.code), error.message) from error
-        if not leads(partition):
+        if not self._leads(partition):
             raise ApiError(ErrorCode.NOT_COORDINATOR)
         node = self._node
         shard = Shard(partition, node.timers, node.outbox, self._make, load=False)
@@ -283,11 +294,6 @@ class CoordinatorSet(Generic[M]):
             refusal = ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error))
         for ready in waiting:
             ready.fail(refusal)
-
-
-def leads(partition: Partition) -> bool:
-    """Tell whether this broker leads a partition."""
-    return bool(getattr(partition, "leads", True))
 
 
 @lru_cache(maxsize=10_000)
