@@ -138,10 +138,11 @@ class BrokerProcess:
         return shown, broker.advertised_port or port
 
     def _checkpoint(self) -> None:
-        points = self.node.recovery_points()
-        self.server.driver.in_background(
-            lambda: self.node.checkpoints.write_recovery_points(points)
-        )
+        checkpoints = self.node.checkpoints
+        points, high_watermarks = self.node.recovery_points(), self.node.high_watermarks()
+        in_background = self.server.driver.in_background
+        in_background(lambda: checkpoints.write_recovery_points(points))
+        in_background(lambda: checkpoints.write_high_watermarks(high_watermarks))
         self.node.timers.after(CHECKPOINT_INTERVAL_MS, self._checkpoint)
 
     def _create_configured_topics(self) -> None:

@@ -33,6 +33,7 @@ from barnabas.node.journal import Journal
 from barnabas.node.partition import Partition, log_settings
 from barnabas.node.peers import Peers
 from barnabas.node.quotas import Quota
+from barnabas.node.replicas import Replicas
 from barnabas.node.transactions import Transactions
 from barnabas.storage.checkpoints import Checkpoints
 from barnabas.storage.ownership import own_folder
@@ -72,6 +73,7 @@ class Node:
         self.peers = Peers(self.node_id, settings.cluster.voters, lambda: self.image, self.outbox)
         self._static_defaults = topic_config.defaults_from(settings)
         self._producer_ids = iter(range(0))
+        self._high_watermarks: dict[TopicPartition, int] = {}
         self._configured: dict[TopicId, tuple[dict[str, str], dict[str, str]]] = {}
         # Topics whose creation is not synced yet: nothing may be stored in their name.
         self._uncommitted: set[str] = set()
@@ -79,6 +81,7 @@ class Node:
         self._unopened: set[TopicId] = set()
         self._reopening = False
         self.partitions_max = topic_decisions.PARTITIONS_MAX
+        self.replicas = Replicas(self)
         self.coordinators = Coordinators(self)
         self.transactions = Transactions(self)
 
@@ -119,6 +122,7 @@ class Node:
             changes.append(ClusterFormed(cluster_id=named))
         self.journal.commit_now([*changes, BrokerStarted(node_id=self.node_id)], now_ms)
         recovery_points = self.checkpoints.recovery_points()
+        self._high_watermarks = self.checkpoints.high_watermarks()
         for topic in self.image.topics.values():
             self._try_to_open(topic, clean=clean, recovery_points=recovery_points)
         self._remove_strangers()
@@ -133,6 +137,7 @@ class Node:
             partition.log.close()
         self.journal.close()
         self.checkpoints.write_recovery_points(self.recovery_points())
+        self.checkpoints.write_high_watermarks(self.high_watermarks())
         if all(self.is_open(topic) for topic in self.image.topics.values()):
             self.checkpoints.write_clean_marker()
 
@@ -140,6 +145,14 @@ class Node:
         """Up to where each log is safe on disk, by the ids of topics: names are used again."""
         return {
             TopicPartition(topic_id.hex(), number): partition.log.flushed_offset
+            for topic_id, opened in self.by_topic_id.items()
+            for number, partition in opened.items()
+        }
+
+    def high_watermarks(self) -> dict[TopicPartition, int]:
+        """Up to where each copy is known to be committed, by the ids of topics."""
+        return {
+            TopicPartition(topic_id.hex(), number): partition.high_watermark
             for topic_id, opened in self.by_topic_id.items()
             for number, partition in opened.items()
         }
@@ -177,7 +190,17 @@ class Node:
         self._reconcile()
 
     def find(self, key: str | bytes, partition: int) -> Partition:
-        """Return a partition by its topic's name or id, or raise what its absence means."""
+        """Return a partition that is led here, by its topic's name or id.
+
+        Raises what its absence means.
+        """
+        found = self.replica(key, partition)
+        if not found.leads:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return found
+
+    def replica(self, key: str | bytes, partition: int) -> Partition:
+        """Return a copy of a partition that lies here, led here or not."""
         if isinstance(key, str):
             by_index = self.by_topic_name.get(key)
         else:
@@ -291,6 +314,9 @@ class Node:
             if len(opened) < len(topic.partitions):
                 self._try_to_open(topic, clean=False, recovery_points={})
             self._configure(topic, defaults)
+            for number, partition in opened.items():
+                if partition.placed != topic.partitions[number]:
+                    self.replicas.apply(partition, topic.partitions[number])
         self.coordinators.metadata_changed(names)
 
     def _configure(self, topic: TopicImage, defaults: dict[str, str]) -> None:
@@ -355,11 +381,12 @@ class Node:
                 topic.topic_id,
                 recovered.log,
                 config,
-                placed.leader_epoch,
                 self.outbox,
                 self.commits,
+                self._high_watermarks.get(TopicPartition(topic.topic_id.hex(), number), 0),
             )
             self.partitions[name] = opened[number] = partition
+            self.replicas.apply(partition, placed)
 
     def _drop_topic(self, topic_id: TopicId) -> str:
         """Stop serving a topic; return its name."""

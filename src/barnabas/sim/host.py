@@ -210,6 +210,7 @@ class Host:
         assert self.node is not None
         full_room, self.disk.room = self.disk.room, None
         self.node.checkpoints.write_recovery_points(self.node.recovery_points())
+        self.node.checkpoints.write_high_watermarks(self.node.high_watermarks())
         self.disk.room = full_room
         self.node.timers.after(CHECKPOINT_INTERVAL_MS, self._checkpoint)
 

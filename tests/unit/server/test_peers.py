@@ -197,7 +197,7 @@ def test_a_question_that_takes_too_long_ends_all_on_its_lane(pair: Pair, beats: 
     beats.hold = True
     late = pair.ask(beat(1), timeout_ms=20)
     patient = pair.ask(beat(2))
-    assert pair.wait(asyncio.gather(late, patient)) == [None, None]
+    assert pair.wait(asyncio.gather(*(late, patient))) == [None, None]
     assert pair.asker.peers.lost == 2
     beats.hold = False
     assert pair.wait(pair.ask(beat(3))).throttle_time_ms == 3
