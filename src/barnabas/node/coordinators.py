@@ -16,7 +16,6 @@ from barnabas.model.coordination import Machine
 from barnabas.model.errors import ApiError, ErrorCode, StorageError
 from barnabas.model.ids import NodeId, TopicPartition
 from barnabas.model.pending import Pending
-from barnabas.node.partition import Partition
 from barnabas.node.shard import Shard
 from barnabas.transactions.machine import TransactionMachine
 
@@ -180,21 +179,14 @@ class CoordinatorSet(Generic[M]):
 
     def _led(self) -> list[int]:
         opened = self._node.by_topic_name.get(self.topic) or {}
-        return [number for number, partition in opened.items() if self._leads(partition)]
-
-    def _leads(self, partition: Partition) -> bool:
-        known = getattr(partition, "leads", None)
-        if known is None:
-            made = self._node.image.topics[self.topic]
-            return made.partitions[partition.name.partition].leader == self._node.node_id
-        return bool(known)
+        return [number for number, partition in opened.items() if partition.leads]
 
     def _is_current(self, shard: Shard[M]) -> bool:
         """Tell whether a shard is of the leadership that there is now."""
         partition = shard.partition
         return (
             self._node.partitions.get(partition.name) is partition
-            and self._leads(partition)
+            and partition.leads
             and shard.leader_epoch == partition.leader_epoch
         )
 
@@ -214,8 +206,6 @@ class CoordinatorSet(Generic[M]):
             partition = self._node.find(self.topic, number)
         except ApiError as error:
             raise ApiError(self._absence(number, error.code), error.message) from error
-        if not self._leads(partition):
-            raise ApiError(ErrorCode.NOT_COORDINATOR)
         node = self._node
         shard = Shard(partition, node.timers, node.outbox, self._make, load=False)
         self._shards[number] = shard

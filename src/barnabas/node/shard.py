@@ -225,7 +225,7 @@ class Shard(Generic[M]):
             self._answers = [waiting for waiting in self._answers if not waiting.done]
             self._answers_kept = max(ANSWERS_KEPT_MIN, 2 * len(self._answers))
         self._answers.append(answer)
-        if self.partition.high_watermark < offset and _has_copies(self.partition):
+        if self.partition.high_watermark < offset and len(self.partition.replicas) > 1:
             self._unsafe.append(Unsafe(self.now_ms + PATIENCE_MS, offset, answer))
             self._look_again()
 
@@ -273,10 +273,6 @@ def _let_go(outcome: Outcome[T], answer: Pending[T]) -> None:
         response.when_done(answer.complete, answer.fail)
     else:
         answer.complete(response)
-
-
-def _has_copies(partition: Partition) -> bool:
-    return len(getattr(partition, "replicas", ())) > 1
 
 
 def _lose(answer: Pending[Any]) -> None:

@@ -58,7 +58,7 @@ class Together:
             for number in range(1, count + 1)
         }
         for number in self._talks:
-            self.tell(_registered(number), BrokerChanged(node_id=number, broker_epoch=number))
+            self.tell(_registered(number), _let_in(number))
 
     def __getitem__(self, number: int) -> "Talk":
         return self._talks[number]
@@ -108,7 +108,7 @@ class Together:
         if found is None:
             return
         for header, batch in batches(found.file.read(found.position, found.length)):
-            epoch = header.partition_leader_epoch
+            epoch = header.leader_epoch
             theirs.log.append(memoryview(bytearray(batch)), header, epoch)
         theirs.flush()
         self[target].settle()
@@ -177,7 +177,7 @@ class Together:
         topic_id = self[1].node.image.topics[place.topic].topic_id
         self.tell(changed(topic_id, place.partition, after))
         for talk in self._talks.values():
-            talk.take_role(place, after)
+            talk.node.coordinators.leadership_changed(place)
 
 
 class Talk(Dialogue):
@@ -229,6 +229,10 @@ def _registered(number: int) -> BrokerRegistered:
         peer_port=PEER_PORT + number,
         rack=None,
     )
+
+
+def _let_in(number: int) -> BrokerChanged:
+    return BrokerChanged(node_id=number, broker_epoch=number, fenced=False, stopping=False)
 
 
 def _content(chunk: Chunk) -> bytes:
