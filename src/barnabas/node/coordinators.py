@@ -102,6 +102,7 @@ class CoordinatorSet(Generic[M]):
         self._closed = closed
         self._shards: dict[int, Shard[M]] = {}
         self._unloaded: dict[int, None] = {}
+        self._loading = False
         self._creating: list[Pending[bool]] = []
 
     def ensure(self, now_ms: int) -> Pending[bool]:
@@ -227,9 +228,10 @@ class CoordinatorSet(Generic[M]):
         self._closed(number)
 
     def _load_soon(self, number: int) -> None:
-        if not self._unloaded:
-            self._node.timers.after(SOON_MS, self._load_next)
         self._unloaded[number] = None
+        if not self._loading:
+            self._loading = True
+            self._node.timers.after(SOON_MS, self._load_next)
 
     def _load_next(self) -> None:
         """Read a piece of one coordinator's state; go on with the next soon."""
@@ -243,7 +245,8 @@ class CoordinatorSet(Generic[M]):
                 self._load(number, shard)
         except ApiError:
             pass  # still being read; or led elsewhere by now, or the next who asks is told why
-        if self._unloaded:
+        self._loading = bool(self._unloaded)
+        if self._loading:
             self._node.timers.after(SOON_MS, self._load_next)
 
     def _load(self, number: int, shard: Shard[M]) -> None:

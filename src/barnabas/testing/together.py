@@ -39,6 +39,7 @@ CLIENT_PORT, PEER_PORT = 9000, 19000
 """Plus the number of the broker."""
 COPIED_BYTES = 1 << 30
 FETCH = 1
+NOBODY = -1
 
 
 class Together:
@@ -94,6 +95,30 @@ class Together:
         self.copy(place, placed.leader, to, committed_only=committed_only)
         self._place(place, to, placed.leader_epoch + 1)
 
+    def vacate(self, topic: str, partition: int) -> None:
+        """Leave a partition without anybody who leads it."""
+        place = TopicPartition(topic, partition)
+        self._place(place, NOBODY, self.placed(place).leader_epoch + 1)
+
+    def stall(self, topic: str, partition: int) -> None:
+        """Have the leader wait for a copy that never comes: nothing more is committed."""
+        place = TopicPartition(topic, partition)
+        placed = self.placed(place)
+        others = [number for number in placed.replicas if number != placed.leader]
+        self._place(place, placed.leader, placed.leader_epoch, [placed.leader, others[0]])
+
+    def go_on(self, topic: str, partition: int) -> None:
+        """Have the leader wait for nobody."""
+        place = TopicPartition(topic, partition)
+        placed = self.placed(place)
+        self._place(place, placed.leader, placed.leader_epoch)
+
+    def cut(self, place: TopicPartition, number: int, offset: int) -> None:
+        """Take from a follower's log what its leader's never had, as replication does."""
+        copy = self.partition(number, place)
+        copy.log.truncate(offset)
+        copy.has_cut()
+
     def placed(self, place: TopicPartition) -> PartitionImage:
         """Return who holds a partition."""
         return self[1].node.image.topics[place.topic].partitions[place.partition]
@@ -108,8 +133,7 @@ class Together:
         if found is None:
             return
         for header, batch in batches(found.file.read(found.position, found.length)):
-            epoch = header.leader_epoch
-            theirs.log.append(memoryview(bytearray(batch)), header, epoch)
+            theirs.log.append_copied(memoryview(bytearray(batch)), header)
         theirs.flush()
         self[target].settle()
 
@@ -165,13 +189,16 @@ class Together:
         else:
             self[target].receive(ask, answered)
 
-    def _place(self, place: TopicPartition, leader: int, leader_epoch: int) -> None:
+    def _place(
+        self, place: TopicPartition, leader: int, leader_epoch: int, isr: Sequence[int] | None = None
+    ) -> None:
         before = self.placed(place)
+        alone = [leader] if leader != NOBODY else []
         after = PartitionImage(
             list(before.replicas),
             leader,
             leader_epoch,
-            [leader] if leader > 0 else [],
+            list(isr or alone),
             partition_epoch=before.partition_epoch + 1,
         )
         topic_id = self[1].node.image.topics[place.topic].topic_id
@@ -189,7 +216,7 @@ class Talk(Dialogue):
         self.number = number
         self._together = together
         port = CLIENT_PORT + number
-        super().__init__(folder, {**settings, "broker.node_id": number, "broker.port": port})
+        super().__init__(folder, {**settings, "broker.id": number, "broker.port": port})
 
     def receive(self, ask: Ask, answered: Callable[[bytes | None], None]) -> None:
         """Hear what another broker asks."""
