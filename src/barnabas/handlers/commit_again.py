@@ -4,6 +4,7 @@ Only the offsets differ; see `shapes.py`. A new leader epoch or note is a new sh
 that is another machine than it was, here or elsewhere, takes the long way.
 """
 
+from collections.abc import Callable
 from struct import Struct
 
 from barnabas.groups.machine import GroupMachine
@@ -35,7 +36,7 @@ class CommitShape:
         "_coordinators",
         "_group",
         "_holes",
-        "_refusal_rest",
+        "_respond",
     )
 
     def __init__(
@@ -44,15 +45,14 @@ class CommitShape:
         group: str,
         commit: RepeatedCommit,
         holes: Holes,
-        answer: bytes,
-        refusal: bytes,
+        respond: Callable[[ErrorCode], bytes],
     ) -> None:
         self._coordinators = coordinators
         self._group = group
         self._commit = commit
         self._holes = holes
-        self._answer_rest = answer[CORRELATION_BYTES:]
-        self._refusal_rest = refusal[CORRELATION_BYTES:]
+        self._respond = respond
+        self._answer_rest = respond(ErrorCode.NONE)[CORRELATION_BYTES:]
         self._answer = Struct(f">ii{len(self._answer_rest)}s")
 
     def answer(
@@ -84,10 +84,13 @@ class CommitShape:
         if shard.partition.high_watermark >= required:
             return content
         answer: Pending[list[Chunk]] = Pending()
-        refusal = content[4 : 4 + CORRELATION_BYTES] + self._refusal_rest
-        shard.safe(required).when_done(
-            lambda _: answer.complete([content[4:]]), lambda _: answer.complete([refusal])
-        )
+
+        def refuse(error: Exception) -> None:
+            assert isinstance(error, ApiError)
+            rest = self._respond(error.code)[CORRELATION_BYTES:]
+            answer.complete([content[4 : 4 + CORRELATION_BYTES] + rest])
+
+        shard.safe(required).when_done(lambda _: answer.complete([content[4:]]), refuse)
         return answer
 
 
@@ -129,9 +132,11 @@ def learn(
         return None
     head = response_header(OFFSET_COMMIT, version, 0)
     write = encoder(OffsetCommitResponse, version)
-    answer = head + write(answered(request, ErrorCode.NONE))
-    refusal = head + write(answered(request, ErrorCode.NOT_COORDINATOR))
-    shape = CommitShape(coordinators, request.group_id, commit, holes, answer, refusal)
+
+    def respond(code: ErrorCode) -> bytes:
+        return head + write(answered(request, code))
+
+    shape = CommitShape(coordinators, request.group_id, commit, holes, respond)
     return shape, header.body + len(holes.first_constant)
 
 

@@ -12,6 +12,14 @@ from barnabas.node.node import Node
 
 R = TypeVar("R")
 
+COORDINATORS_TROUBLE = (
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.LEADER_NOT_AVAILABLE,
+    ErrorCode.NOT_CONTROLLER,
+    ErrorCode.REQUEST_TIMED_OUT,
+)
+"""A full disk; a controller that cannot be asked for the coordinators' topic."""
+
 
 def caller_of(context: RequestContext) -> Caller:
     """Return who asks, as coordinators want to know it."""
@@ -35,5 +43,5 @@ def ask_group(
 
 
 def retriable(code: ErrorCode) -> ErrorCode:
-    """Return what a client should be told: a full disk is the coordinator's trouble."""
-    return ErrorCode.COORDINATOR_NOT_AVAILABLE if code is ErrorCode.KAFKA_STORAGE_ERROR else code
+    """Return what a client should be told: trouble behind the coordinator is the coordinator's."""
+    return ErrorCode.COORDINATOR_NOT_AVAILABLE if code in COORDINATORS_TROUBLE else code

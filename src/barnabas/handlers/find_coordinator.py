@@ -2,7 +2,8 @@
 
 The internal topic is made on the first call, and the answer waits for it: Kafka has clients ask
 again instead. The coordinator is whoever leads the partition of a key, as this broker's metadata
-has it; while nobody does, or this broker does and has not opened it, there is none. Share groups (key type 2) are refused until there are some.
+has it; while nobody does, or this broker does and has not opened it, there is none. Share groups
+(key type 2) are refused until there are some.
 """
 
 from barnabas.groups.machine import GroupMachine

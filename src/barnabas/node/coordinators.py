@@ -16,7 +16,6 @@ from barnabas.model.coordination import Machine
 from barnabas.model.errors import ApiError, ErrorCode, StorageError
 from barnabas.model.ids import NodeId, TopicPartition
 from barnabas.model.pending import Pending
-from barnabas.node.partition import Partition
 from barnabas.node.shard import Shard
 from barnabas.transactions.machine import TransactionMachine
 
@@ -43,6 +42,7 @@ class Coordinators:
 
     def __init__(self, node: "Node") -> None:
         settings = node.settings
+        self._node = node
         self.groups = CoordinatorSet(
             node,
             GROUPS_TOPIC,
@@ -58,10 +58,13 @@ class Coordinators:
                 shard,
                 lambda ending: node.transactions.end(shard, ending),
             ),
-            lambda number: node.transactions.coordinator_closed(number),
+            self._transactions_closed,
         )
         self.topics: dict[str, CoordinatorSet[GroupMachine] | CoordinatorSet[TransactionMachine]]
         self.topics = {GROUPS_TOPIC: self.groups, TRANSACTIONS_TOPIC: self.transactions}
+
+    def _transactions_closed(self, number: int) -> None:
+        self._node.transactions.coordinator_closed(number)
 
     def start(self) -> None:
         """Take up everything that is coordinated here, soon after the start."""
@@ -99,6 +102,7 @@ class CoordinatorSet(Generic[M]):
         self._closed = closed
         self._shards: dict[int, Shard[M]] = {}
         self._unloaded: dict[int, None] = {}
+        self._loading = False
         self._creating: list[Pending[bool]] = []
 
     def ensure(self, now_ms: int) -> Pending[bool]:
@@ -176,14 +180,14 @@ class CoordinatorSet(Generic[M]):
 
     def _led(self) -> list[int]:
         opened = self._node.by_topic_name.get(self.topic) or {}
-        return [number for number, partition in opened.items() if leads(partition)]
+        return [number for number, partition in opened.items() if partition.leads]
 
     def _is_current(self, shard: Shard[M]) -> bool:
         """Tell whether a shard is of the leadership that there is now."""
         partition = shard.partition
         return (
             self._node.partitions.get(partition.name) is partition
-            and leads(partition)
+            and partition.leads
             and shard.leader_epoch == partition.leader_epoch
         )
 
@@ -203,8 +207,6 @@ class CoordinatorSet(Generic[M]):
             partition = self._node.find(self.topic, number)
         except ApiError as error:
             raise ApiError(self._absence(number, error.code), error.message) from error
-        if not leads(partition):
-            raise ApiError(ErrorCode.NOT_COORDINATOR)
         node = self._node
         shard = Shard(partition, node.timers, node.outbox, self._make, load=False)
         self._shards[number] = shard
@@ -226,9 +228,10 @@ class CoordinatorSet(Generic[M]):
         self._closed(number)
 
     def _load_soon(self, number: int) -> None:
-        if not self._unloaded:
-            self._node.timers.after(SOON_MS, self._load_next)
         self._unloaded[number] = None
+        if not self._loading:
+            self._loading = True
+            self._node.timers.after(SOON_MS, self._load_next)
 
     def _load_next(self) -> None:
         """Read a piece of one coordinator's state; go on with the next soon."""
@@ -242,7 +245,8 @@ class CoordinatorSet(Generic[M]):
                 self._load(number, shard)
         except ApiError:
             pass  # still being read; or led elsewhere by now, or the next who asks is told why
-        if self._unloaded:
+        self._loading = bool(self._unloaded)
+        if self._loading:
             self._node.timers.after(SOON_MS, self._load_next)
 
     def _load(self, number: int, shard: Shard[M]) -> None:
@@ -283,11 +287,6 @@ class CoordinatorSet(Generic[M]):
             refusal = ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error))
         for ready in waiting:
             ready.fail(refusal)
-
-
-def leads(partition: Partition) -> bool:
-    """Tell whether this broker leads a partition."""
-    return bool(getattr(partition, "leads", True))
 
 
 @lru_cache(maxsize=10_000)

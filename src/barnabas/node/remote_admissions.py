@@ -25,7 +25,7 @@ from barnabas.protocol.messages.add_partitions_to_txn import (
 if TYPE_CHECKING:
     from barnabas.node.node import Node
 
-Admitted = dict[TopicPartition, ErrorCode]
+Codes = dict[TopicPartition, ErrorCode]
 
 LANE = "coordination"
 RETRY_MS = 5
@@ -48,7 +48,7 @@ class Question:
     transaction: AddPartitionsToTxnTransaction
     partitions: Sequence[TopicPartition]
     deadline_ms: int
-    answer: Pending[Admitted] = field(default_factory=Pending)
+    answer: Pending[Codes] = field(default_factory=Pending)
     delay_ms: int = RETRY_MS
     """How long to wait before it is asked again."""
 
@@ -68,7 +68,7 @@ class RemoteAdmissions:
         partitions: Sequence[TopicPartition],
         *,
         adds: bool,
-    ) -> Pending[Admitted]:
+    ) -> Pending[Codes]:
         """Answer an error code, 0 for none, for each partition."""
         transaction = AddPartitionsToTxnTransaction(
             transactional_id=transactional_id,
@@ -122,7 +122,7 @@ class RemoteAdmissions:
             codes = dict.fromkeys(question.partitions, ErrorCode.NETWORK_EXCEPTION)
             self._take(question, codes)
 
-    def _take(self, question: Question, codes: Admitted) -> None:
+    def _take(self, question: Question, codes: Codes) -> None:
         """Answer, unless it is worth to ask again."""
         timers = self._node.timers
         trouble = any(code in ASKED_AGAIN for code in codes.values())
@@ -141,7 +141,7 @@ def _by_topic(partitions: Sequence[TopicPartition]) -> list[AddPartitionsToTxnTo
     return list(topics.values())
 
 
-def _codes(question: Question, result: AddPartitionsToTxnResult) -> Admitted:
+def _codes(question: Question, result: AddPartitionsToTxnResult) -> Codes:
     """Return what a coordinator said of each partition."""
     said = {
         TopicPartition(topic.name, part.partition_index): ErrorCode(part.partition_error_code)

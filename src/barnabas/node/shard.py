@@ -13,8 +13,9 @@ NOT_COORDINATOR, and the machine goes, with whatever it replayed that was never 
        `---------------- close --------------^
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from barnabas.effects import Effect, Notice
 from barnabas.model.coordination import Machine, Outcome
@@ -29,12 +30,23 @@ T = TypeVar("T")
 M = TypeVar("M", bound=Machine)
 
 ANSWERS_KEPT_MIN = 64
+PATIENCE_MS = 5000
+"""How long other brokers may take to copy a coordinator's records, as in Kafka."""
+LATE = "late"
 
 OF_A_COORDINATOR = {
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
 }
 """What a partition's refusals mean to those who ask its coordinator."""
+
+
+class Unsafe(NamedTuple):
+    """Whoever waits until an offset is safe, and how long that may take."""
+
+    deadline_ms: int
+    offset: int
+    answer: Pending[Any]
 
 
 class Shard(Generic[M]):
@@ -57,6 +69,7 @@ class Shard(Generic[M]):
         self._scheduled: dict[str, Timer] = {}
         self._answers: list[Pending[Any]] = []
         self._answers_kept = ANSWERS_KEPT_MIN
+        self._unsafe: deque[Unsafe] = deque()
         self._put_off: list[Callable[[], Outcome[None]]] = []
         self._refusal: ErrorCode | None = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         self.machine = make(self)
@@ -110,7 +123,8 @@ class Shard(Generic[M]):
         """Carry out an operation; the answer comes once its records are committed.
 
         Raises the `ApiError` with which the machine or the disk refuses. The answer fails with
-        NOT_COORDINATOR where somebody else takes over before.
+        NOT_COORDINATOR where somebody else takes over before, and with COORDINATOR_NOT_AVAILABLE
+        where the records are not safe for long.
         """
         self.check()
         outcome = operation()
@@ -123,12 +137,13 @@ class Shard(Generic[M]):
                     outcome.refused(error)
                 raise
         answer: Pending[T] = Pending()
+        offset = self.partition.log.end_offset
         self.partition.when_safe(
-            self.partition.log.end_offset,
+            offset,
             lambda: None if self.is_closed else _let_go(outcome, answer),
             lambda: _lose(answer),
         )
-        self._watch(answer)
+        self._watch(answer, offset)
         return answer
 
     def append_prepared(self, body: bytes, count: int, replay: Callable[[], None]) -> int:
@@ -147,7 +162,7 @@ class Shard(Generic[M]):
         self.partition.when_safe(
             offset, lambda: answer.complete(result=True), lambda: _lose(answer)
         )
-        self._watch(answer)
+        self._watch(answer, offset)
         return answer
 
     def run_quietly(self, operation: Callable[[], Outcome[None]]) -> None:
@@ -187,6 +202,7 @@ class Shard(Generic[M]):
         for name in list(self._scheduled):
             self.cancel(name)
         self._put_off.clear()
+        self._unsafe.clear()
         self._unread = iter(())
         answers, self._answers = self._answers, []
         for answer in answers:
@@ -201,7 +217,7 @@ class Shard(Generic[M]):
         for operation in put_off:
             self.run_quietly(operation)
 
-    def _watch(self, answer: Pending[Any]) -> None:
+    def _watch(self, answer: Pending[Any], offset: int) -> None:
         """Remember who waits; those that were answered are swept out now and then."""
         if answer.done:
             return
@@ -209,6 +225,27 @@ class Shard(Generic[M]):
             self._answers = [waiting for waiting in self._answers if not waiting.done]
             self._answers_kept = max(ANSWERS_KEPT_MIN, 2 * len(self._answers))
         self._answers.append(answer)
+        if self.partition.high_watermark < offset and len(self.partition.replicas) > 1:
+            self._unsafe.append(Unsafe(self.now_ms + PATIENCE_MS, offset, answer))
+            self._look_again()
+
+    def _look_again(self) -> None:
+        """Have a look once the first who waits to be safe has waited for too long."""
+        unsafe, safe_offset = self._unsafe, self.partition.high_watermark
+        while unsafe and unsafe[0].offset <= safe_offset:
+            unsafe.popleft()
+        if unsafe and LATE not in self._scheduled:
+            delay_ms = unsafe[0].deadline_ms - self.now_ms
+            self._scheduled[LATE] = self._timers.after(delay_ms, self._give_up)
+
+    def _give_up(self) -> None:
+        """Answer those who waited for too long: what they asked for may yet come true."""
+        del self._scheduled[LATE]
+        while self._unsafe and self._unsafe[0].deadline_ms <= self.now_ms:
+            late = self._unsafe.popleft()
+            if self.partition.high_watermark < late.offset:
+                late.answer.fail(ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        self._look_again()
 
     def _append(self, outcome: Outcome[T]) -> None:
         producer = outcome.producer

@@ -19,7 +19,7 @@ from barnabas.model.pending import Pending
 from barnabas.model.timers import Timer
 from barnabas.node.admissions import Admissions
 from barnabas.node.endings import Ending
-from barnabas.node.remote_admissions import Admitted, RemoteAdmissions
+from barnabas.node.remote_admissions import RemoteAdmissions
 from barnabas.node.shard import Shard
 from barnabas.transactions.machine import ASK_AGAIN, TransactionMachine
 from barnabas.transactions.state import Transaction
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+Admitted = dict[TopicPartition, ErrorCode]
 Operation = Callable[[TransactionMachine, int | None], Outcome[T]]
 """What to ask of a machine; the number is a producer id that nobody has, if one was needed."""
 
