@@ -90,7 +90,7 @@ class Broker:
 
     async def _start(self) -> tuple[str, int]:
         assert self._process is not None
-        return self._process.start()
+        return await self._process.start()
 
     def _end_loop(self) -> None:
         assert self._loop is not None
