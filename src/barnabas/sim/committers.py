@@ -48,6 +48,11 @@ class Admin(GroupClient):
             else:
                 yield from self._commit_and_delete()
 
+    def passes(self, code: ErrorCode) -> bool:
+        """Wait for as many brokers as it takes, too, where there are several."""
+        lacks_brokers = code is ErrorCode.INVALID_REPLICATION_FACTOR and not self.cluster.is_lone
+        return lacks_brokers or super().passes(code)
+
     def _grow(self) -> Asking:
         topic, count = self.partitions[0].topic, len(self.partitions) + 1
         wanted = CreatePartitionsTopic(name=topic, count=count)

@@ -226,13 +226,13 @@ class Host:
         content = memoryview(bytearray(frame))
         try:
             answer = self._answer(link, content)
-        except WireError as error:
-            if link.peer:
-                self.world.note(self.name, f"hangs up on {link.name}: {error}")
-                self.links.pop(link, None)
-                link.reset()
-                return
-            raise InvariantError(f"the broker cannot read a request: {error}") from error
+        except (WireError, OSError) as error:
+            if not link.peer:
+                raise InvariantError(f"the broker cannot read a request: {error}") from error
+            self.world.note(self.name, f"hangs up on {link.name}: {error}")
+            self.links.pop(link, None)
+            link.reset()
+            return
         if answer is None:
             return
         slot = Slot(answer if isinstance(answer, Pending) else None)
