@@ -36,6 +36,8 @@ class ClusterFaults:
     """Between times in which a machine stands still."""
     clock_gap_ms: int = 0
     """Between jumps of a machine's clock on the wall."""
+    ambush: float = 0.0
+    """How often somebody is struck just when it matters (`sim/ambush.py`)."""
     flip_gap_ms: int = 0
     """Between bits that tip over in the logs of one machine."""
     lane_gap_ms: int = 0
@@ -44,7 +46,7 @@ class ClusterFaults:
     @classmethod
     def swarm(cls, rng: Random) -> "ClusterFaults":
         """Draw a mixture."""
-        drawn = cls(
+        return cls(
             flush_on_ack=rng.random() < 0.8,
             machine=Faults(
                 delay_ms_max=rng.choice((2, 20, 150)),
@@ -71,8 +73,8 @@ class ClusterFaults:
             standstill_gap_ms=rng.choice((0, 0, 3_000)),
             clock_gap_ms=rng.choice((0, 0, 3_000)),
             lane_gap_ms=rng.choice((0, 0, 500)),
+            ambush=rng.choice((0.0, 0.0, 0.1, 0.4)),
         )
-        return drawn if drawn.flush_on_ack else drawn.bearable
 
     @property
     def bearable(self) -> "ClusterFaults":

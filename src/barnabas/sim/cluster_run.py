@@ -8,6 +8,7 @@ As with a lone broker (`sim/run.py`), and besides: after every event leaders, ep
 committed prefixes of all copies are compared. In the end every copy is in sync, and the same.
 """
 
+from dataclasses import replace
 from functools import partial
 
 from barnabas.sim.calm import Calm, all_in_sync
@@ -18,7 +19,7 @@ from barnabas.sim.copies import Copies
 from barnabas.sim.operators import Founder, Operator
 from barnabas.sim.quorum import Quorum
 from barnabas.sim.run import SMALL_SEGMENT_BYTES, Result, Run, played
-from barnabas.sim.scenario import SHARED, TOPICS, Theme
+from barnabas.sim.scenario import DATA, SHARED, TOPICS, Theme
 from barnabas.sim.weather import Weather
 
 SKEW_MS_MAX = 300_000
@@ -30,9 +31,22 @@ OPERATED = 0.5
 class ClusterRun(Run):
     """A world with several brokers."""
 
-    def __init__(self, seed: int, *, theme: Theme | None = None, keep_trace: bool = False) -> None:
+    themes = (Theme.LOG, Theme.LOG, *Run.themes)
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        theme: Theme | None = None,
+        flush_on_ack: bool | None = None,
+        keep_trace: bool = False,
+    ) -> None:
         super().__init__(seed, theme=theme, keep_trace=keep_trace)
         self.hardship = ClusterFaults.swarm(self.world.rng)
+        if flush_on_ack is not None:
+            self.hardship = replace(self.hardship, flush_on_ack=flush_on_ack)
+        if not self.hardship.flush_on_ack:
+            self.hardship = self.hardship.bearable
         self.copies = Copies()
         self.quorum = Quorum()
 
@@ -44,7 +58,7 @@ class ClusterRun(Run):
             host.invariants.append(partial(self.copies.check, host))
             host.invariants.append(partial(self.quorum.check, host))
         self.cluster.on_metadata = self.quorum.check_answer
-        self.world.note("world", f"{self.hardship}")
+        self.world.note("world", f"{self.theme} {self.hardship}")
 
     def _boot(self) -> None:
         rng = self.world.rng
@@ -52,7 +66,7 @@ class ClusterRun(Run):
             host.skew_ms = rng.choice((0, rng.randint(-SKEW_MS_MAX, SKEW_MS_MAX)))
             self.world.after(rng.randint(0, 500), host.start)
         founder = Founder(self.world, self.cluster, "founder")
-        founder.topics = TOPICS
+        founder.topics = {DATA: TOPICS[DATA]} if self.theme is Theme.LOG else TOPICS
         founder.config = dict(rng.choice(({}, {"segment.bytes": SMALL_SEGMENT_BYTES})))
         if not self.hardship.flush_on_ack:
             founder.config["flush"] = "interval"
@@ -68,11 +82,11 @@ class ClusterRun(Run):
             reader.routes.reads_nearby = self.world.rng.random() < 0.3
         if self.world.rng.random() < OPERATED:
             operator = Operator(self.world, self.cluster, "operator")
-            operator.partitions = self.scenario.stored
+            operator.partitions = self.scenario.data
             self.scenario.actors.append(operator)
 
     def _weather(self) -> Weather:
-        return ClusterWeather(self.world, self.scenario, self.hardship)
+        return ClusterWeather(self.world, self.scenario, self.hardship, self.quorum)
 
     def _is_calm(self, calm: Calm) -> bool:
         return all_in_sync(self.cluster) and calm()
@@ -82,6 +96,12 @@ class ClusterRun(Run):
         self.copies.compare_all(self.cluster)
 
 
-def run_cluster(seed: int, *, theme: Theme | None = None, keep_trace: bool = False) -> Result:
+def run_cluster(
+    seed: int,
+    *,
+    theme: Theme | None = None,
+    flush_on_ack: bool | None = None,
+    keep_trace: bool = False,
+) -> Result:
     """Play one seed with several brokers; say what went wrong, if anything did."""
-    return played(ClusterRun(seed, theme=theme, keep_trace=keep_trace))
+    return played(ClusterRun(seed, theme=theme, flush_on_ack=flush_on_ack, keep_trace=keep_trace))

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 
+from barnabas.sim.ambush import Ambush
 from barnabas.sim.cluster import BROKER_SESSION_MS, Cluster
 from barnabas.sim.cluster_faults import ClusterFaults
 from barnabas.sim.host import Host
+from barnabas.sim.quorum import Quorum
 from barnabas.sim.scenario import Scenario
 from barnabas.sim.weather import FULL_MS_MAX, Weather
 from barnabas.sim.world import World
@@ -19,18 +21,24 @@ BLACKOUT_MS_MAX = 500
 class ClusterWeather(Weather):
     """Makes faults happen to brokers that form a cluster, and to their clients."""
 
-    def __init__(self, world: World, scenario: Scenario, faults: ClusterFaults) -> None:
+    def __init__(
+        self, world: World, scenario: Scenario, faults: ClusterFaults, quorum: Quorum
+    ) -> None:
         super().__init__(world, scenario, faults.machine)
         self._faults = faults
         self._cluster: Cluster = scenario.cluster
         self._weakest = world.rng.choice(self._cluster.hosts)
+        self._ambush = Ambush(world, self._cluster, self._strike, self._spoil)
+        quorum.on_change = self._ambush.changed
 
     def turn_bad(self) -> None:
         """Begin."""
         super().turn_bad()
         faults, machine = self._faults, self._machine
+        self._ambush.chance = faults.ambush
         for host in self._cluster.hosts:
             host.on_bad_sync = self._cutting(host)
+            host.on_ask = self._ambush.asked
         self._every(machine.power_cut_gap_ms, self._cut_power)
         self._every(machine.kill_gap_ms, lambda: self._kill(self._victim(), power_cut=False))
         self._every(machine.stop_gap_ms, lambda: self._stop(self._victim()))
@@ -48,6 +56,7 @@ class ClusterWeather(Weather):
     def turn_good(self) -> None:
         """Have nothing go wrong any more; who is down comes back by itself."""
         super().turn_good()
+        self._ambush.chance = 0.0
         self._cluster.wires.mend_all()
         for host in self._cluster.hosts:
             host.resume()
@@ -66,6 +75,14 @@ class ClusterWeather(Weather):
     def _cut_power(self) -> None:
         victim = self._victim() if self._faults.flush_on_ack else self._weakest
         self._kill(victim, power_cut=True)
+
+    def _strike(self, host: Host) -> None:
+        """End a broker as hard as its topics are promised to survive."""
+        safe = self._faults.flush_on_ack
+        if safe or host is self._weakest:
+            self._kill(host, power_cut=not safe or self._world.rng.random() < 0.5)
+        else:
+            self._pause(host)
 
     def _cutting(self, host: Host) -> Callable[[], None]:
         return lambda: self._kill(host, power_cut=True)
@@ -113,7 +130,7 @@ class ClusterWeather(Weather):
         rng = self._world.rng
         one, other = rng.sample([host.name for host in self._cluster.hosts], 2)
         ways = [(one, other), (other, one)]
-        self._spoil(ways[: rng.choice((1, 2))])
+        self._spoil(ways[: rng.choice((1, 2))], rng.randint(100, CUT_MS_MAX))
 
     def _isolate(self) -> None:
         """Cut one machine off: from the other brokers, and maybe from clients."""
@@ -124,9 +141,9 @@ class ClusterWeather(Weather):
         ways = [(victim, other) for other in others]
         if rng.random() < 0.7:
             ways += [(other, victim) for other in others]
-        self._spoil(ways)
+        self._spoil(ways, rng.randint(100, CUT_MS_MAX))
 
-    def _spoil(self, ways: list[tuple[str, str]]) -> None:
+    def _spoil(self, ways: list[tuple[str, str]], duration_ms: int) -> None:
         wires = self._cluster.wires
         for source, target in ways:
             wires.cut(source, target)
@@ -135,7 +152,7 @@ class ClusterWeather(Weather):
             for source, target in ways:
                 wires.mend(source, target)
 
-        self._world.after(self._world.rng.randint(100, CUT_MS_MAX), mend)
+        self._world.after(duration_ms, mend)
 
     def _slow_cable(self) -> None:
         rng, wires = self._world.rng, self._cluster.wires

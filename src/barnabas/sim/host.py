@@ -77,6 +77,8 @@ class Host:
         """What must hold after each event of the broker's."""
         self.on_bad_sync: Callable[[], None] = lambda: None
         """Called where the power is to go in the middle of a sync."""
+        self.on_ask: Callable[[Host, Ask], None] = lambda *_: None
+        """Called when the broker has asked another for something."""
         self.skew_ms = 0
         """How far the clock on the wall is ahead."""
         self.damaged = False
@@ -133,7 +135,7 @@ class Host:
     def _leave(self, node: Node, left: Callable[[], None]) -> None:
         node.membership.leave().when_done(lambda _: left())
 
-    def _serve(self, _: bool) -> None:  # noqa: FBT001 - what was waited for
+    def _serve(self, _: bool) -> None:
         self.serves = True
 
     def _close(self, node: Node) -> None:
@@ -286,6 +288,7 @@ class Host:
                 self.world.after(effect.delay_ms, lambda: self._remove(effect))
             case Ask():
                 self._lanes.ask(effect)
+                self.on_ask(self, effect)
             case Notice():
                 self.world.note(self.name, f"{effect.level}: {effect.event} {effect.facts}")
             case _:

@@ -44,7 +44,7 @@ class IdempotentProducer(Coordinated):
         self.answered = 0
         """How many batches were acknowledged."""
         self._depth = self.rng.choice((1, 2, 5))
-        self._gap_ms = self.rng.choice((100, 300, 900))
+        self.gap_ms = self.rng.choice((100, 300, 900))
         self._unanswered: deque[Batch] = deque()
         self._made = 0
 
@@ -61,7 +61,7 @@ class IdempotentProducer(Coordinated):
                 sequence += len(batch.records)
                 self._unanswered.append(batch)
             yield from self._deliver()
-            yield Sleep(self.rng.randint(0, self._gap_ms))
+            yield Sleep(self.rng.randint(0, self.gap_ms))
 
     @property
     def answered_in_life(self) -> bool:

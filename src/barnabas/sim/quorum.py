@@ -2,13 +2,15 @@
 
 - One leader an epoch, and no node ever goes back to an earlier epoch: not even over a power cut.
 - In a node's life no high watermark goes back, and what is committed is the same everywhere.
+- Who leads is in sync and alive, and so is everybody who is in sync, unless nobody else is left.
 - Clients are only told of leaders that committed metadata named, each with its epoch.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import NO_LEADER, Image, PartitionImage, TopicImage
 from barnabas.metadata.records import decode
 from barnabas.node.node import Node
 from barnabas.protocol.records import BatchHeader, records
@@ -36,6 +38,9 @@ class Quorum:
         self.history = History("metadata")
         self.image = Image()
         """What everything that was committed comes to."""
+        self.on_change: Callable[[PartitionImage | None, PartitionImage], None] = lambda *_: None
+        """Called for each partition that changed, once that is committed."""
+        self._partitions: dict[tuple[bytes, int], PartitionImage] = {}
         self._leaders: dict[int, str] = {}
         self._named: set[Named] = set()
         self._seen: dict[str, Seen] = {}
@@ -86,5 +91,18 @@ class Quorum:
             self.image.replay(decode(record.key or b"", record.value or b""))
         for topic in self.image.topics.values():
             for number, placed in enumerate(topic.partitions):
-                named = (topic.topic_id, number, placed.leader_epoch, placed.leader)
-                self._named.add(named)
+                place = (topic.topic_id, number)
+                before = self._partitions.get(place)
+                if placed is not before:
+                    self._partitions[place] = placed
+                    self._named.add((*place, placed.leader_epoch, placed.leader))
+                    self.on_change(before, placed)
+                self._check_placed(topic, number, placed)
+
+    def _check_placed(self, topic: TopicImage, number: int, placed: PartitionImage) -> None:
+        image = self.image
+        absent = [n for n in placed.isr if not image.is_active(n)]
+        if absent and len(placed.isr) > 1:
+            raise InvariantError(f"{absent} are in sync for {topic.name}-{number}, and not there")
+        if placed.leader != NO_LEADER and (absent or placed.leader not in placed.isr):
+            raise InvariantError(f"{topic.name}-{number} has a leader that cannot lead: {placed}")

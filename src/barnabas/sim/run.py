@@ -10,6 +10,7 @@ every group settles, every request is answered and no transaction hangs.
 import traceback
 from dataclasses import dataclass, field
 from functools import partial
+from typing import ClassVar
 
 from barnabas.node.node import Node
 from barnabas.node.partition import Partition
@@ -50,9 +51,11 @@ class Result:
 class Run:
     """A world with everybody in it."""
 
+    themes: ClassVar = (Theme.MIXED, Theme.MIXED, Theme.GROUPS, Theme.FLOW, Theme.TRANSACTIONS)
+
     def __init__(self, seed: int, *, theme: Theme | None = None, keep_trace: bool = False) -> None:
         self.world = World(seed, keep_trace=keep_trace)
-        drawn = self.world.rng.choice((Theme.MIXED, *Theme))
+        drawn = self.world.rng.choice(self.themes)
         self.theme = theme or drawn
         self.faults = Faults.swarm(self.world.rng)
         self.cluster = self._make_cluster()

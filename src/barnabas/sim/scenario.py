@@ -30,6 +30,9 @@ CLASSIC, CONSUMER, PLAIN, SHORT, FLOW = "classic", "consumer", "plain", "short",
 class Theme(Enum):
     """What a run is about: a bug in one thing shows more often where there is little else."""
 
+    LOG = "log"
+    """Producers without groups or transactions: copies and those who lead them."""
+
     MIXED = "mixed"
     GROUPS = "groups"
     FLOW = "flow"
@@ -56,6 +59,10 @@ class Scenario:
     def populate(self, theme: Theme) -> None:
         """Draw a crowd."""
         rng, mixed = self.rng, theme is Theme.MIXED
+        if theme is Theme.LOG:
+            self.input = []
+            self._add_writers(rng.choice((2, 3, 4)))
+            return
         transactional = {Theme.MIXED: (0, 1, 2), Theme.TRANSACTIONS: (2, 3)}.get(theme, (0,))
         for number in range(rng.choice((0, 1, 2)) if mixed else 0):
             partition = rng.choice(self.data)
@@ -77,6 +84,20 @@ class Scenario:
         if rng.random() < 0.3:
             admin = self._add(Admin(self.world, self.cluster, "admin", SHORT, self.ledger))
             admin.partitions = self.shared
+
+    def _add_writers(self, count: int) -> None:
+        for number in range(count):
+            writer = IdempotentProducer(
+                self.world,
+                self.cluster,
+                f"p{number}",
+                self.ledger,
+                self.data[number % len(self.data)],
+            )
+            writer.gap_ms = self.rng.choice((20, 100, 300))
+            self._add(writer)
+        if self.rng.random() < 0.5:
+            self._add_readers()
 
     @property
     def stored(self) -> list[TopicPartition]:
