@@ -13,6 +13,7 @@ and no other lost disk waits to be replaced. Nobody promises more.
 from dataclasses import dataclass
 
 from barnabas.model.errors import StorageError
+from barnabas.model.ids import NodeId
 from barnabas.model.pending import Pending
 from barnabas.protocol.messages import add_raft_voter, remove_raft_voter
 from barnabas.raft.machine import Raft
@@ -21,7 +22,6 @@ from barnabas.sim.raft_host import RaftHost, address_of
 from barnabas.sim.raft_network import RaftNetwork
 from barnabas.sim.raft_truth import Truth
 from barnabas.sim.world import InvariantError, World
-from barnabas.model.ids import NodeId
 
 CALM_MS = 20_000
 

@@ -190,7 +190,11 @@ class Together:
             self[target].receive(ask, answered)
 
     def _place(
-        self, place: TopicPartition, leader: int, leader_epoch: int, isr: Sequence[int] | None = None
+        self,
+        place: TopicPartition,
+        leader: int,
+        leader_epoch: int,
+        isr: Sequence[int] | None = None,
     ) -> None:
         before = self.placed(place)
         alone = [leader] if leader != NOBODY else []
