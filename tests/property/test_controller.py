@@ -212,14 +212,13 @@ class Controller(RuleBasedStateMachine):
             answer = self.talk.alter(
                 sent.members,
                 name=sent.name,
-                sender=sent.seen.leader,
+                seen=sent.seen,
                 sender_epoch=sent.epochs[sent.seen.leader],
-                leader_epoch=sent.seen.leader_epoch,
-                partition_epoch=sent.seen.partition_epoch,
                 member_epochs=sent.epochs,
             )
         except ApiError as error:
-            assert error.code is ErrorCode.STALE_BROKER_EPOCH
+            if error.code is not ErrorCode.STALE_BROKER_EPOCH:
+                raise
             return
         if answer.error_code in {ErrorCode.NONE, ErrorCode.NEW_LEADER_ELECTED}:
             assert sent.seen == now

@@ -178,22 +178,21 @@ class ControllerTalk:
         *,
         name: str = TOPIC_NAME,
         number: int = 0,
+        seen: PartitionImage | None = None,
         sender: int | None = None,
         sender_epoch: int | None = None,
-        leader_epoch: int | None = None,
-        partition_epoch: int | None = None,
         member_epochs: Mapping[int, int] | None = None,
         recovering: bool = False,
     ) -> AlterPartitionResponsePartitionData:
-        """Propose an ISR, by default as its leader with the latest knowledge."""
-        now = self.partition(number, name)
-        leader = now.leader if sender is None else sender
+        """Propose an ISR, by default as its leader that has seen the latest of everything."""
+        seen = seen or self.partition(number, name)
+        leader = seen.leader if sender is None else sender
         epochs = {b.node_id: b.broker_epoch for b in self.image.brokers.values()}
         shown = {**epochs, **(member_epochs or {})}
         proposal = AlterPartitionRequestPartitionData(
             partition_index=number,
-            leader_epoch=now.leader_epoch if leader_epoch is None else leader_epoch,
-            partition_epoch=now.partition_epoch if partition_epoch is None else partition_epoch,
+            leader_epoch=seen.leader_epoch,
+            partition_epoch=seen.partition_epoch,
             new_isr_with_epochs=[
                 BrokerState(broker_id=n, broker_epoch=shown.get(n, -1)) for n in isr
             ],
