@@ -87,9 +87,9 @@ class Follower(Role):
         raft.become(Prospective(raft) if raft.is_voter else Unattached(raft))
 
     def _fetch(self) -> None:
+        raft = self.raft
         if not self.may_fetch():
             return
-        raft = self.raft
         facts = FetchFacts(
             raft.key,
             raft.epoch,
@@ -103,7 +103,6 @@ class Follower(Role):
     def _ask(self, request: Message) -> None:
         """Send the one request that is under way; only its own answer is heard."""
         raft = self.raft
-        assert raft.leader_id is not None
         self._ticket += 1
         self._asking = True
         ticket = self._ticket
@@ -121,7 +120,9 @@ class Follower(Role):
                 self._failures += 1
                 self._later()
 
-        self.ask(raft.address_of(raft.leader_id, self._failures), request, answered)
+        leader = raft.leader_id
+        address = None if leader is None else raft.address_of(leader, self._failures)
+        self.ask(address, request, answered)
 
     def is_awaited(self, ticket: int) -> bool:
         """Whether an answer belongs to the last request: none is heard twice, or late."""

@@ -201,7 +201,10 @@ class Raft:
 
     def open(self) -> Recovered:
         """Read what was stored; raise `StorageError` where what was promised is damaged."""
-        self._disk.make_folder(self._folder)
+        if not self._disk.exists(self._folder):
+            self._disk.make_folder(self._folder)
+        # Votes are kept in it, and no vote is safe in a folder that may vanish.
+        self._disk.sync_folder(self._folder.rpartition("/")[0])
         stored = self._state_file.load()
         self.directory = load_directory_id(self._disk, self._folder, self.rng, new=stored is None)
         snapshot = self.snapshots.open()
