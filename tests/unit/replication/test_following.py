@@ -1,7 +1,6 @@
 """A fetcher's dialogue with a leader: what it names, when, and what it does about answers."""
 
 from dataclasses import dataclass, field
-from typing import cast
 
 from barnabas.effects import Address, Ask, Effect, Notice
 from barnabas.model.errors import CorruptBatchError, ErrorCode
@@ -301,4 +300,4 @@ def test_once_closed_it_neither_asks_nor_listens() -> None:
     talk.fetcher.close()
     answer(ask, sent(0, b"12345"))
     talk.pass_time(10_000)
-    assert (cast("list[bytes]", copy.taken), talk.is_silent()) == ([], True)
+    assert (copy.taken, talk.is_silent()) == ([], True)
