@@ -186,9 +186,9 @@ class CoordinatorSet(Generic[M]):
         """Tell whether a shard is of the leadership that there is now."""
         partition = shard.partition
         return (
-            self._node.partitions.get(partition.name) is partition
-            and partition.leads
+            partition.leads
             and shard.leader_epoch == partition.leader_epoch
+            and not partition.retired
         )
 
     def _shard(self, number: int) -> Shard[M]:

@@ -157,17 +157,18 @@ class TestAdmissions:
         brokers.pass_time(1000)
         assert code(exchange) == ErrorCode.NOT_ENOUGH_REPLICAS
 
-    def test_a_coordinator_that_moves_is_followed(self, brokers: Together) -> None:
+    @pytest.mark.parametrize("to", [2, 3])
+    def test_a_coordinator_that_moves_is_followed(self, brokers: Together, to: int) -> None:
         producer = initialize(brokers[1])
         brokers.hold(ADD)
         exchange = send(brokers, producer)
-        brokers.move(*COORDINATOR, to=3)
+        brokers.move(*COORDINATOR, to=to)
         brokers.release()
         assert exchange.waiting
         brokers.pass_time(10)
         assert code(exchange) == 0
-        assert (2, 3, ADD) in brokers.asked
-        assert state(brokers, 3) == "Ongoing"
+        assert ((2, 3, ADD) in brokers.asked) == (to == 3)
+        assert state(brokers, to) == "Ongoing"
 
     def test_nobody_coordinates(self, brokers: Together) -> None:
         producer = initialize(brokers[1])
