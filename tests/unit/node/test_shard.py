@@ -162,7 +162,7 @@ class TestClosing:
         edge, shard = started()
         failures: list[Exception] = []
         joining: Pending[object] = Pending()
-        shard.run(lambda: Outcome(joining)).when_done(lambda _: None, failures.append)
+        shard.run(lambda: Outcome[object](joining)).when_done(lambda _: None, failures.append)
         edge.hold_syncs = True
         shard.run(lambda: shard.machine.note(b"k", b"w")).when_done(lambda _: None, failures.append)
         shard.safe(shard.partition.log.end_offset).when_done(lambda _: None, failures.append)
@@ -244,7 +244,7 @@ class TestLoading:
 
     def test_what_nobody_waits_for_is_put_off(self) -> None:
         _, shard = self.stored()
-        shard.run_quietly(lambda: shard.machine.note(b"late", b"v"))
+        shard.run_quietly(lambda: Outcome(None, [CoordinatorRecord(b"late", b"v")]))
         shard.load(1)
         assert b"late" not in shard.machine.kept
         shard.load(None)
