@@ -65,10 +65,11 @@ class Story:
             appended = partition.append(make_batch([(b"k", content)]), 1_000)
         except ApiError:
             return
-        offset = appended.base_offset
-        partition.when_safe(
-            appended.required_offset, lambda: self.acknowledged.setdefault(content, offset)
-        )
+
+        def acknowledge() -> None:
+            self.acknowledged[content] = appended.base_offset
+
+        partition.when_safe(appended.required_offset, acknowledge)
 
     def deliver(self) -> None:
         if self.set.flying:
@@ -143,7 +144,7 @@ class Story:
         for stand in self.set.stands.values():
             assert stand.partition.high_watermark == end
             assert contents(stand.partition, end) == expected
-        stored = dict((content, offset) for offset, content in expected)
+        stored = {content: offset for offset, content in expected}
         for content, offset in self.acknowledged.items():
             assert stored.get(content) == offset, f"{content!r} was acknowledged at {offset}"
 

@@ -41,12 +41,14 @@ def settle(
 ) -> PartitionImage:
     """Return the partition as it will be; `before` itself where nothing changes.
 
-    Who is untrusted may have lost what it acknowledged, and is not eligible.
+    What is wanted still has the epochs of before. Who is untrusted may have lost what it
+    acknowledged, and is not eligible.
     """
     after = with_leader(completed(wanted, rules), rules, is_live)
     candidates = [n for n in (*before.isr, *wanted.eligible) if n not in untrusted]
-    after = replace(after, eligible=eligible_leaders(after, candidates, rules, before=before))
-    after = replace(after, leader_epoch=before.leader_epoch, partition_epoch=before.partition_epoch)
+    eligible = eligible_leaders(after, candidates, rules, before=before)
+    if eligible != after.eligible:
+        after = replace(after, eligible=eligible)
     if after == before:
         return before
     return replace(

@@ -78,7 +78,9 @@ class Coordinators:
             coordinators.leadership_changed(partition.partition)
 
     def metadata_changed(self, deleted: list[str]) -> None:
-        """Tell groups that topics came, grew or went."""
+        """Tell groups that topics came, grew or went; let go of what is not here any more."""
+        for coordinators in self.topics.values():
+            coordinators.let_go_of_others()
         for shard in self.groups.shards():
             machine = shard.machine
             shard.run_quietly(lambda machine=machine: machine.topics_changed(deleted))  # type: ignore[misc]
@@ -178,6 +180,12 @@ class CoordinatorSet(Generic[M]):
         if number in self._led():
             self._load_soon(number)
 
+    def let_go_of_others(self) -> None:
+        """Let go of coordinators whose partitions are led by somebody else, or in another epoch."""
+        for number, shard in list(self._shards.items()):
+            if not self._is_current(shard):
+                self._let_go(number)
+
     def _led(self) -> list[int]:
         opened = self._node.by_topic_name.get(self.topic) or {}
         return [number for number, partition in opened.items() if partition.leads]
@@ -186,9 +194,9 @@ class CoordinatorSet(Generic[M]):
         """Tell whether a shard is of the leadership that there is now."""
         partition = shard.partition
         return (
-            self._node.partitions.get(partition.name) is partition
-            and partition.leads
+            partition.leads
             and shard.leader_epoch == partition.leader_epoch
+            and not partition.retired
         )
 
     def _shard(self, number: int) -> Shard[M]:

@@ -77,7 +77,9 @@ class Followed:
         )
 
     def sent(self, result: FetchResult) -> None:
-        """Remember what the consumer was told."""
+        """Remember what the consumer was told, unless it will act on something else."""
+        if result.diverging is not None:
+            return
         self._sent = (result.high_watermark, result.last_stable_offset, result.log_start_offset)
 
 

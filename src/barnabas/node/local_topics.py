@@ -101,7 +101,8 @@ class LocalTopics:
                 self._try_to_open(topic)
             self._configure(topic, defaults)
             for number, partition in self.by_id.get(topic.topic_id, {}).items():
-                self._give_role(partition, topic.partitions[number])
+                if partition.placed != topic.partitions[number]:
+                    self._give_role(partition, topic.partitions[number])
         return gone
 
     def report_strangers(self) -> None:

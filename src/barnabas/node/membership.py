@@ -124,7 +124,8 @@ class Membership:
 
     def _registered(self, response: BrokerRegistrationResponse) -> None:
         if response.error_code:
-            self._complain("the controller does not register this broker", response.error_code)
+            if response.error_code != ErrorCode.NOT_CONTROLLER:  # else it is about to change
+                self._complain("the controller does not register this broker", response.error_code)
             self._again(RETRY_MS)
             return
         self._complained = False

@@ -421,6 +421,8 @@ class Partition:
             self.log.advance_start(offset)
         except OSError as error:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk refused: {error}") from error
+        for copier in self.copiers:
+            copier.on_committed()
 
     def retire(self) -> None:
         """Stop serving for good: the topic is deleted.

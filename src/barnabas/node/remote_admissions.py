@@ -90,11 +90,21 @@ class RemoteAdmissions:
             self._take(question, dict.fromkeys(question.partitions, error.code))
             return
         queue = self._queues.get(broker)
-        if queue is None:
+        if broker == self._node.node_id:
+            self._ask_here(question)
+        elif queue is None:
             self._queues[broker] = []
             self._send(broker, [question])
         else:
             queue.append(question)
+
+    def _ask_here(self, question: Question) -> None:
+        """Ask a coordinator that came to this broker meanwhile."""
+        asked = question.transaction
+        producer = ProducerIdAndEpoch(asked.producer_id, asked.producer_epoch)
+        self._node.transactions.admit(
+            asked.transactional_id, producer, question.partitions, adds=not asked.verify_only
+        ).when_done(question.answer.complete, question.answer.fail)
 
     def _send(self, broker: NodeId, questions: list[Question]) -> None:
         def heard(response: AddPartitionsToTxnResponse) -> None:

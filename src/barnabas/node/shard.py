@@ -116,7 +116,8 @@ class Shard(Generic[M]):
         """Raise the `ApiError` for those who ask while nothing can be done here."""
         if self._refusal is not None:
             raise ApiError(self._refusal)
-        if self.partition.leader_epoch != self.leader_epoch:
+        partition = self.partition
+        if partition.leader_epoch != self.leader_epoch or partition.retired:
             raise ApiError(ErrorCode.NOT_COORDINATOR)
 
     def run(self, operation: Callable[[], Outcome[T]]) -> Pending[T]:

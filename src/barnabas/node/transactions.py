@@ -35,6 +35,8 @@ Operation = Callable[[TransactionMachine, int | None], Outcome[T]]
 """What to ask of a machine; the number is a producer id that nobody has, if one was needed."""
 
 PATIENCE_MS = 1000
+OF_A_WRITE = {ErrorCode.PRODUCER_FENCED: ErrorCode.INVALID_PRODUCER_EPOCH}
+"""What producers expect of a write rather than of a request to the coordinator."""
 
 
 class Question(Generic[T]):
@@ -111,15 +113,12 @@ class Transactions:
             return machine.add(transactional_id, producer, partitions, RAISES_EPOCH_FROM)
 
         def admitted(answer: Admitted | ErrorCode) -> Admitted:
-            if not isinstance(answer, ErrorCode):
-                return answer
-            # What producers expect of a write rather than of a request to the coordinator.
-            fenced = answer is ErrorCode.PRODUCER_FENCED
-            code = ErrorCode.INVALID_PRODUCER_EPOCH if fenced else answer
-            return dict.fromkeys(partitions, code)
+            codes = dict.fromkeys(partitions, answer) if isinstance(answer, ErrorCode) else answer
+            return {place: OF_A_WRITE.get(code, code) for place, code in codes.items()}
 
         if self._is_elsewhere(transactional_id):
-            return self._remote.ask(transactional_id, producer, partitions, adds=adds)
+            asked = self._remote.ask(transactional_id, producer, partitions, adds=adds)
+            return asked.map(admitted)
         return self.ask(transactional_id, operation).map(admitted)
 
     def end(self, shard: Shard[TransactionMachine], ending: Transaction) -> None:

@@ -138,6 +138,7 @@ class Fetcher:
         self._syncing: dict[Key, None] = {}
         self._forgotten: dict[Key, None] = {}
         self._session_id = NO_SESSION
+        self._given_up_id = NO_SESSION
         self._session_epoch = 0
         self._requests = 0
         self._under_way: list[int] = []
@@ -255,7 +256,7 @@ class Fetcher:
             1,
             settings.fetch_bytes,
             0,
-            self._session_id,
+            self._session_id or self._given_up_id,
             self._session_epoch,
             list(topics.items()),
             list(forgotten.items()),
@@ -336,6 +337,8 @@ class Fetcher:
 
     def _lose_session(self) -> None:
         """Begin anew, with everything: nobody knows what the leader heard."""
+        if self._session_id != NO_SESSION:
+            self._given_up_id = self._session_id  # for the leader to close it
         self._session_id, self._session_epoch = NO_SESSION, 0
         self._under_way.clear()
         self._forgotten.clear()

@@ -11,6 +11,7 @@ from barnabas.model.pending import Pending
 from barnabas.model.settings import ClusterSettings
 from barnabas.model.timers import Timers
 from barnabas.protocol.message import Message
+from barnabas.protocol.messages.vote import VoteRequest
 from barnabas.raft.machine import Raft
 from barnabas.raft.metadata_log import FOLDER
 from barnabas.raft.snapshots import SUFFIX
@@ -60,6 +61,8 @@ class RaftHost:
         self.raft: Raft | None = None
         self.audience: Audience
         self.sync_ms_max = 5
+        self.on_vote: Callable[[], None] = lambda: None
+        """Called when a candidate was answered: a moment at which much depends on the disk."""
         self._network = network
         self._truth = truth
         self._bootstrap = bootstrap
@@ -139,6 +142,8 @@ class RaftHost:
                 reply(answer)
 
         self.act(self.life, handle)
+        if isinstance(request, VoteRequest):
+            self.on_vote()
 
     def damaged_snapshot(self) -> bool:
         """Flip a bit of the newest snapshot, if there is one."""
@@ -189,6 +194,8 @@ class RaftHost:
             self._truth.leads(self.node_id, raft.epoch)
         if raft.high_watermark < self._high_watermark:
             raise InvariantError(f"the high watermark of {self.node_id} went back")
+        if raft.end_offset < raft.high_watermark:
+            raise InvariantError(f"{self.node_id} cut away what it knew to be committed")
         self._high_watermark = raft.high_watermark
 
     def _arm(self, next_ms: int) -> None:

@@ -49,8 +49,10 @@ class RaftNetwork:
                 done(None)
 
         def arrived(message: Message) -> None:
-            host = self.hosts.get(link[1])
-            if host is not None:
+            host = self.hosts[link[1]]
+            if host.raft is None:
+                timed_out()  # nobody listens there, which is known at once
+            else:
                 host.receive(message, reply)
 
         def reply(answer: Message) -> None:

@@ -10,9 +10,11 @@ A disk is lost only where the quorum can bear it: when every voter is up to date
 and no other lost disk waits to be replaced. Nobody promises more.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from barnabas.model.errors import StorageError
+from barnabas.model.ids import NodeId
 from barnabas.model.pending import Pending
 from barnabas.protocol.messages import add_raft_voter, remove_raft_voter
 from barnabas.raft.machine import Raft
@@ -21,7 +23,6 @@ from barnabas.sim.raft_host import RaftHost, address_of
 from barnabas.sim.raft_network import RaftNetwork
 from barnabas.sim.raft_truth import Truth
 from barnabas.sim.world import InvariantError, World
-from barnabas.model.ids import NodeId
 
 CALM_MS = 20_000
 
@@ -33,6 +34,8 @@ class RaftFaults:
     storm_ms: int = 6_000
     every_ms: int = 400
     """A fault happens about this often."""
+    restart_ms: int = 300
+    """A node that was stopped stays away about this long."""
     kill: int = 3
     power_cut: int = 4
     cut_all: int = 1
@@ -44,6 +47,8 @@ class RaftFaults:
     corrupt: int = 1
     resign: int = 1
     members: int = 2
+    kill_at_vote: float = 0.01
+    """How often a node dies right after it answered a candidate, to be back soon."""
     loss: float = 0.02
     repeat: float = 0.02
     late: float = 0.02
@@ -77,6 +82,7 @@ class RaftWorld:
                 self.world, self.network, self.truth, number, bootstrap, faults.snapshot_after
             )
             host.sync_ms_max = faults.sync_ms
+            host.on_vote = self._killer_at_vote(host)
             self.network.hosts[number] = host
 
     @property
@@ -103,8 +109,8 @@ class RaftWorld:
         found = [host for host in self.hosts if host.raft is not None and host.raft.is_active]
         return max(found, key=lambda host: _raft(host).epoch, default=None)
 
-    def _later(self, delay_ms: int, action: object) -> None:
-        self.world.after(self.world.rng.randint(1, 2 * delay_ms), action)  # type: ignore[arg-type]
+    def _later(self, delay_ms: int, action: Callable[[], None]) -> None:
+        self.world.after(self.world.rng.randint(1, 2 * delay_ms), action)
 
     def _propose(self) -> None:
         """Propose something at some leader, be it one of yesterday."""
@@ -182,7 +188,14 @@ class RaftWorld:
         if host.raft is None:
             return
         host.kill(power_cut=power_cut)
-        self._later(300, lambda: self._start(host))
+        self._later(self.faults.restart_ms, lambda: self._start(host))
+
+    def _killer_at_vote(self, host: RaftHost) -> Callable[[], None]:
+        def voted() -> None:
+            if self._storm and self.world.rng.random() < self.faults.kill_at_vote:
+                self.world.after(0, lambda: self._stop(host, power_cut=True))
+
+        return voted
 
     def _start(self, host: RaftHost) -> None:
         if host.raft is not None:
@@ -266,7 +279,7 @@ class RaftWorld:
         host.raft = None
         host.life += 1
         host.wipe()
-        self._later(300, lambda: self._start(host))
+        self._later(self.faults.restart_ms, lambda: self._start(host))
         self._replace_voter()
 
     def _knows_as_voter(self, node_id: int, directory: bytes) -> bool:
@@ -291,10 +304,11 @@ class RaftWorld:
             self.world.after(200, self._replace_voter)
 
     def _do_members(self) -> None:
-        """Change who votes, sometimes twice at once: the second must be refused."""
-        host = self.active()
-        if host is None or self._lost:
+        """Change who votes at any leader, twice at once or too early: that must be refused."""
+        leading = [host for host in self.hosts if host.raft is not None and host.raft.is_leader]
+        if not leading or self._lost:
             return
+        host = self.world.rng.choice(leading)
         for _ in range(self.world.rng.randint(1, 2)):
             raft = _raft(host)
             outside = [h for h in self.hosts if raft.voters.find(h.node_id) is None]

@@ -331,6 +331,8 @@ class Log:
         self.disk.sync_folder(self.folder)
         self.start_offset = self.end_offset = self.flushed_offset = self.sealed_offset = offset
         self.epochs.entries = []
+        if self.epochs.store():
+            self.unsynced.add_paths((self.epochs.path,))
         self.producers = ProducerStates()
         self.roll()
         return paths

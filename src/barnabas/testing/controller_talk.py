@@ -101,8 +101,13 @@ class ControllerTalk:
 
     def restart(self, node_id: int, *, clean: bool = False, directory: bytes | None = None) -> None:
         """Let another process of a broker take its place."""
-        previous = self.broker(node_id).broker_epoch if clean else -1
-        self.register(self.registration(node_id, previous=previous, directory=directory))
+        known = self.broker(node_id)
+        request = self.registration(
+            node_id,
+            previous=known.broker_epoch if clean else -1,
+            directory=directory or bytes.fromhex(known.directory),
+        )
+        self.register(request)
 
     def beat(
         self,
@@ -171,30 +176,30 @@ class ControllerTalk:
         self,
         isr: Sequence[int],
         *,
+        name: str = TOPIC_NAME,
         number: int = 0,
+        seen: PartitionImage | None = None,
         sender: int | None = None,
         sender_epoch: int | None = None,
-        leader_epoch: int | None = None,
-        partition_epoch: int | None = None,
         member_epochs: Mapping[int, int] | None = None,
         recovering: bool = False,
     ) -> AlterPartitionResponsePartitionData:
-        """Propose an ISR, by default as its leader with the latest knowledge."""
-        now = self.partition(number)
-        leader = now.leader if sender is None else sender
+        """Propose an ISR, by default as its leader that has seen the latest of everything."""
+        seen = seen or self.partition(number, name)
+        leader = seen.leader if sender is None else sender
         epochs = {b.node_id: b.broker_epoch for b in self.image.brokers.values()}
         shown = {**epochs, **(member_epochs or {})}
         proposal = AlterPartitionRequestPartitionData(
             partition_index=number,
-            leader_epoch=now.leader_epoch if leader_epoch is None else leader_epoch,
-            partition_epoch=now.partition_epoch if partition_epoch is None else partition_epoch,
+            leader_epoch=seen.leader_epoch,
+            partition_epoch=seen.partition_epoch,
             new_isr_with_epochs=[
                 BrokerState(broker_id=n, broker_epoch=shown.get(n, -1)) for n in isr
             ],
             leader_recovery_state=int(recovering),
         )
         topic = AlterPartitionRequestTopicData(
-            topic_id=self.image.topics[TOPIC_NAME].topic_id, partitions=[proposal]
+            topic_id=self.image.topics[name].topic_id, partitions=[proposal]
         )
         request = AlterPartitionRequest(
             broker_id=leader,
@@ -206,14 +211,19 @@ class ControllerTalk:
         return response.topics[0].partitions[0]
 
     def reassign(
-        self, replicas: Sequence[int] | None, number: int = 0, *, may_change_count: bool = True
+        self,
+        replicas: Sequence[int] | None,
+        number: int = 0,
+        *,
+        name: str = TOPIC_NAME,
+        may_change_count: bool = True,
     ) -> ReassignablePartitionResponse:
         """Begin to move a partition, or cancel its move."""
         target = None if replicas is None else list(replicas)
         move = ReassignablePartition(partition_index=number, replicas=target)
         request = AlterPartitionReassignmentsRequest(
             allow_replication_factor_change=may_change_count,
-            topics=[ReassignableTopic(name=TOPIC_NAME, partitions=[move])],
+            topics=[ReassignableTopic(name=name, partitions=[move])],
         )
         records, response = reassignment.alter_reassignments(self.image, request, self.defaults)
         self.commit(records)

@@ -154,11 +154,9 @@ class Stand:
 class ReplicaSet:
     """Brokers 1 to 3, the network between them, and who decides."""
 
-    def __init__(
-        self, config: dict[str, str] | None = None, replication: dict[str, int] | None = None
-    ) -> None:
+    def __init__(self, config: dict[str, str] | None = None, fetch_wait_ms: int = 500) -> None:
         self.config = {"min.insync.replicas": "2", **(config or {})}
-        self._replication = replication or {}
+        self._fetch_wait_ms = fetch_wait_ms
         self.now_ms = 1_000_000
         self.image = Image()
         self.flying: list[Flying] = []
@@ -176,7 +174,7 @@ class ReplicaSet:
         return Settings(
             broker=BrokerSettings(node_id=NodeId(node_id), data_dir="data", rack=f"r{node_id}"),
             replication=ReplicationSettings(
-                **{"replica_lag_max_ms": LAG_MAX_MS, **self._replication}
+                replica_lag_max_ms=LAG_MAX_MS, fetch_wait_ms=self._fetch_wait_ms
             ),
         )
 

@@ -100,6 +100,11 @@ class Together:
         place = TopicPartition(topic, partition)
         self._place(place, NOBODY, self.placed(place).leader_epoch + 1)
 
+    def lead(self, topic: str, partition: int, *, by: int) -> None:
+        """Have a broker lead a partition with what it has."""
+        place = TopicPartition(topic, partition)
+        self._place(place, by, self.placed(place).leader_epoch + 1)
+
     def stall(self, topic: str, partition: int) -> None:
         """Have the leader wait for a copy that never comes: nothing more is committed."""
         place = TopicPartition(topic, partition)
@@ -190,7 +195,11 @@ class Together:
             self[target].receive(ask, answered)
 
     def _place(
-        self, place: TopicPartition, leader: int, leader_epoch: int, isr: Sequence[int] | None = None
+        self,
+        place: TopicPartition,
+        leader: int,
+        leader_epoch: int,
+        isr: Sequence[int] | None = None,
     ) -> None:
         before = self.placed(place)
         alone = [leader] if leader != NOBODY else []

@@ -1,5 +1,8 @@
 """AlterPartition: what a leader proposes is taken only from the state it was made in."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from barnabas.controller import in_sync
@@ -8,6 +11,7 @@ from barnabas.protocol.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,
     AlterPartitionRequestTopicData,
+    BrokerState,
 )
 from barnabas.testing.controller_talk import ControllerTalk
 
@@ -31,29 +35,28 @@ def test_the_same_isr_again_changes_nothing(talk: ControllerTalk) -> None:
 
 def test_a_proposal_of_an_earlier_leader_epoch_is_fenced(talk: ControllerTalk) -> None:
     talk.create([1, 2, 3])
+    seen = talk.partition()
     talk.fence(1)
-    late = talk.alter([1, 2], sender=1, leader_epoch=0, partition_epoch=0)
+    late = talk.alter([1, 2], seen=seen)
     assert late.error_code == ErrorCode.FENCED_LEADER_EPOCH
     assert talk.partition().leader == 2
 
 
 def test_a_proposal_from_before_the_last_change_is_refused(talk: ControllerTalk) -> None:
     talk.create([1, 2, 3])
+    seen = talk.partition()
     talk.fence(3)
-    late = talk.alter([1, 2, 3], partition_epoch=0)
+    talk.beat(3)
+    late = talk.alter([1, 2, 3], seen=seen)
     assert late.error_code == ErrorCode.INVALID_UPDATE_VERSION
 
 
 @pytest.mark.parametrize("ahead", [{"leader_epoch": 1}, {"partition_epoch": 1}])
 def test_what_is_not_known_yet_sends_the_leader_to_another_controller(
-    talk: ControllerTalk, ahead: dict[str, int]
+    talk: ControllerTalk, ahead: dict[str, Any]
 ) -> None:
     talk.create([1, 2, 3])
-    answer = talk.alter(
-        [1],
-        leader_epoch=ahead.get("leader_epoch", 0),
-        partition_epoch=ahead.get("partition_epoch", 0),
-    )
+    answer = talk.alter([1], seen=replace(talk.partition(), **ahead))
     assert answer.error_code == ErrorCode.NOT_CONTROLLER
 
 
@@ -133,7 +136,7 @@ def test_unknown_partitions_are_named_as_such(talk: ControllerTalk) -> None:
 
 def test_a_partition_is_altered_once_a_request(talk: ControllerTalk) -> None:
     talk.create([1, 2, 3])
-    members = [in_sync.BrokerState(broker_id=1, broker_epoch=talk.broker(1).broker_epoch)]
+    members = [BrokerState(broker_id=1, broker_epoch=talk.broker(1).broker_epoch)]
     proposal = AlterPartitionRequestPartitionData(new_isr_with_epochs=members)
     topic = AlterPartitionRequestTopicData(
         topic_id=talk.image.topics["orders"].topic_id, partitions=[proposal, proposal]

@@ -25,7 +25,7 @@ def test_a_move_waits_for_its_new_replicas(talk: ControllerTalk) -> None:
     moving = talk.partition()
     assert moving.replicas == [2, 3, 4, 1]
     assert (moving.adding, moving.removing) == ([4], [1])
-    assert (moving.leader, moving.isr, moving.leader_epoch) == (1, [1, 2, 3], 0)
+    assert (moving.leader, moving.isr, moving.leader_epoch) == (1, [2, 3, 1], 0)
 
 
 def test_a_move_is_completed_when_they_are_in_sync_and_the_leader_goes(
