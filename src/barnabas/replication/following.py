@@ -145,6 +145,8 @@ class Fetcher:
         self._timer: Timer | None = None
         self._losses = 0
         self._closed = False
+        self._told_epoch = broker_epoch()
+        """The broker epoch in which the leader knows this broker."""
 
     @property
     def is_idle(self) -> bool:
@@ -190,6 +192,7 @@ class Fetcher:
     def _send(self) -> None:
         """Name what has moved, and leave a request with the leader to wait for more."""
         self._stop_timer()
+        self._notice_broker_epoch()
         opening = self._session_id == NO_SESSION
         if self._closed or len(self._under_way) >= (1 if opening else REQUESTS_MAX):
             return
@@ -221,6 +224,17 @@ class Fetcher:
                 lambda answer: self._answered(number, answer),
             )
         )
+
+    def _notice_broker_epoch(self) -> None:
+        """Name everything anew where this broker was registered anew.
+
+        A leader lets nobody join the ISR whom it knows in another broker epoch (KIP-903), and what
+        does not move is not named again by itself.
+        """
+        broker_epoch = self._broker_epoch()
+        if broker_epoch != self._told_epoch:
+            self._told_epoch = broker_epoch
+            self._begin_anew()
 
     def _needs_no_request(self) -> bool:
         """Tell whether one waits at the leader already, or there is nothing to wait for."""
@@ -336,7 +350,13 @@ class Fetcher:
             self._outbox.append(Notice("error", "cannot take what a leader sent", facts))
 
     def _lose_session(self) -> None:
-        """Begin anew, with everything: nobody knows what the leader heard."""
+        """Begin anew after a while, with everything: nobody knows what the leader heard."""
+        self._begin_anew()
+        delay_ms = min(RETRY_FIRST_MS << self._losses, RETRY_MAX_MS)
+        self._losses = min(self._losses + 1, 10)
+        self._wake_after(delay_ms)
+
+    def _begin_anew(self) -> None:
         if self._session_id != NO_SESSION:
             self._given_up_id = self._session_id  # for the leader to close it
         self._session_id, self._session_epoch = NO_SESSION, 0
@@ -345,9 +365,6 @@ class Fetcher:
         for track in self._tracks.values():
             track.named_in = None
         self._unnamed = dict(self._tracks)
-        delay_ms = min(RETRY_FIRST_MS << self._losses, RETRY_MAX_MS)
-        self._losses = min(self._losses + 1, 10)
-        self._wake_after(delay_ms)
 
     def _wake_after(self, delay_ms: int) -> None:
         due_ms = self._timers.now_ms + max(1, delay_ms)

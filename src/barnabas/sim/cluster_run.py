@@ -91,6 +91,9 @@ class ClusterRun(Run):
     def _is_calm(self, calm: Calm) -> bool:
         return all_in_sync(self.cluster) and calm()
 
+    def _is_at_rest(self) -> bool:
+        return all_in_sync(self.cluster) and super()._is_at_rest()
+
     def _audit(self) -> None:
         super()._audit()
         self.copies.compare_all(self.cluster)

@@ -95,9 +95,10 @@ class Operator(Operating):
         """Do one thing after the other."""
         while not self.closing:
             yield Sleep(self.rng.randint(300, 3_000))
-            yield from self.rng.choice(
-                (self._reassign, self._reassign, self._elect, self._configure, self._try_topic)
-            )()
+            if not self.closing:
+                yield from self.rng.choice(
+                    (self._reassign, self._reassign, self._elect, self._configure, self._try_topic)
+                )()
 
     def _reassign(self) -> Asking:
         """Move a partition to other brokers, or think better of one that is moving."""

@@ -127,7 +127,10 @@ class Run:
             actor.closing = True
         limit_ms = self.world.now_ms + END_MS
         self.world.run_until(lambda: all(a.done for a in actors), limit_ms, "clients are done")
-        self.world.run_until(lambda: is_quiet(self.cluster), limit_ms, "all has ended")
+        self.world.run_until(self._is_at_rest, limit_ms, "all has ended")
+
+    def _is_at_rest(self) -> bool:
+        return is_quiet(self.cluster)
 
     def _audit(self) -> None:
         scenario, world = self.scenario, self.world

@@ -68,6 +68,7 @@ class Talk:
         self.timers = Timers()
         self.outbox: list[Effect] = []
         self.reachable = True
+        self.broker_epoch = 9
         self.fetcher = Fetcher(
             2,
             "replica-0",
@@ -76,7 +77,7 @@ class Talk:
             self.outbox,
             Throttle(rate),
             lambda: Address("leader", 1) if self.reachable else None,
-            lambda: 9,
+            lambda: self.broker_epoch,
         )
         for copy in copies:
             self.fetcher.follow(copy)
@@ -228,6 +229,17 @@ def test_where_an_answer_is_lost_everything_is_named_anew() -> None:
     assert named(ask) == {0: 15, 1: 10}
     # The old session is named so that the leader closes it.
     assert (read(ask).session_id, read(ask).session_epoch) == (SESSION, 0)
+
+
+def test_who_is_registered_anew_names_everything_anew() -> None:
+    talk = Talk(FakeCopy(0), FakeCopy(1))
+    answer(talk.asked(), sent(0, b"ab"), sent(1))
+    waiting = talk.asked()
+    talk.broker_epoch = 10
+    answer(waiting)
+    again = talk.asked()
+    assert (read(again).replica_epoch, read(again).session_epoch) == (10, 0)
+    assert named(again) == {0: 12, 1: 10}
 
 
 def test_a_session_that_the_leader_does_not_know_is_begun_anew() -> None:
