@@ -39,6 +39,13 @@ class Pending(Generic[T]):
         self.on_abandoned: Callable[[], None] | None = None
         """Called once where nobody wants the answer any more, so that nothing waits for it."""
 
+    @classmethod
+    def of(cls, result: T) -> "Pending[T]":
+        """Return an answer that is there already."""
+        answer = cls()
+        answer.complete(result)
+        return answer
+
     def complete(self, result: T) -> None:
         """Give the answer; a second one is ignored, as when a timeout has won."""
         if self.done:

@@ -6,8 +6,8 @@ power cut could take back is neither acknowledged to acks=all nor shown to a con
 `flush=interval` it follows the log's end. Where there are other copies it follows those that are
 in sync, too (`replication/in_sync.py`).
 
-A follower's log is what its leader's is (`node/copying.py`), and its high watermark what it heard of
-the leader's. Consumers may read from either.
+A follower's log is what its leader's is (`node/copying.py`), and its high watermark what it heard
+of the leader's. Consumers may read from either.
 
 Who reads committed records only reads up to the last stable offset, where the first transaction
 begins of which it is not known, or not safe yet, how it ended.
@@ -45,6 +45,13 @@ class Watcher(Protocol):
 
     def on_progress(self) -> None:
         """Hear that the high watermark moved; the last stable offset may have, too."""
+
+
+class Copier(Watcher, Protocol):
+    """A follower, who wants to know that there is more to copy."""
+
+    def on_committed(self) -> None:
+        """Hear that the high watermark moved, which can wait until there is more to say."""
 
 
 class Following(Protocol):
@@ -144,7 +151,7 @@ class Partition:
         """The last that a follower heard of."""
         self.watchers: dict[Watcher, None] = {}
         """Those who read what is committed."""
-        self.copiers: dict[Watcher, None] = {}
+        self.copiers: dict[Copier, None] = {}
         """Followers, who read everything."""
         self.following: Following | None = None
         """Whoever fills the log from a leader's."""
@@ -414,6 +421,8 @@ class Partition:
             self.log.advance_start(offset)
         except OSError as error:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk refused: {error}") from error
+        for copier in self.copiers:
+            copier.on_committed()
 
     def retire(self) -> None:
         """Stop serving for good: the topic is deleted.
@@ -428,7 +437,7 @@ class Partition:
 
     def _let_go(self) -> None:
         """Have everybody look again who reads, and tell those who wait for what was written."""
-        reading = [*self.watchers, *self.copiers]
+        reading: list[Watcher] = [*self.watchers, *self.copiers]
         waiting, self._waiting = self._waiting, deque()
         for watcher in reading:
             watcher.on_progress()
@@ -501,6 +510,9 @@ class Partition:
             waiting.popleft().action()
         for watcher in list(self.watchers):
             watcher.on_progress()
+        if self.copiers:
+            for copier in self.copiers:
+                copier.on_committed()
 
     def _agreed(self, safe: int) -> int:
         """Return up to where not this copy alone, but all that count have the log."""

@@ -88,6 +88,23 @@ class Replicas:
             self._proposals[partition] = None
             self._propose()
 
+    def nearest(self, partition: Partition, rack_id: str, offset: int) -> int:
+        """Return which in-sync follower stands where a consumer does and has what it wants.
+
+        -1 where there is none, or this broker stands there itself.
+        """
+        in_sync, image = partition.in_sync, self._node.image
+        if in_sync is None or rack_id == self._node.settings.broker.rack:
+            return NOBODY
+        best, reached = NOBODY, offset - 1
+        for member in partition.isr:
+            broker, follower = image.brokers.get(member), in_sync.followers.get(member)
+            if broker is None or follower is None or not broker.is_active:
+                continue
+            if broker.rack == rack_id and follower.end_offset > reached:
+                best, reached = member, follower.end_offset
+        return best
+
     def look(self) -> None:
         """See whose followers fell behind."""
         now_ms = self._node.timers.now_ms
@@ -233,7 +250,7 @@ class Replicas:
 
     def _answered(self, asked: list[Partition], response: Any) -> None:  # noqa: ANN401
         assert isinstance(response, AlterPartitionResponse)
-        by_key = {(each.topic_id, each.name.partition): each for each in asked}
+        by_key = {(bytes(each.topic_id), each.name.partition): each for each in asked}
         for topic in response.topics:
             for told in topic.partitions:
                 partition = by_key.get((topic.topic_id, told.partition_index))

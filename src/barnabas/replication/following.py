@@ -138,6 +138,7 @@ class Fetcher:
         self._syncing: dict[Key, None] = {}
         self._forgotten: dict[Key, None] = {}
         self._session_id = NO_SESSION
+        self._given_up_id = NO_SESSION
         self._session_epoch = 0
         self._requests = 0
         self._under_way: list[int] = []
@@ -197,7 +198,7 @@ class Fetcher:
             self._wake_after(RETRY_MAX_MS)
             return
         named = self._to_name()
-        if not named and (opening or not self._forgotten and self._needs_no_request()):
+        if not named and (opening or (not self._forgotten and self._needs_no_request())):
             return
         self._requests += 1
         number = self._requests
@@ -255,7 +256,7 @@ class Fetcher:
             1,
             settings.fetch_bytes,
             0,
-            self._session_id,
+            self._session_id or self._given_up_id,
             self._session_epoch,
             list(topics.items()),
             list(forgotten.items()),
@@ -322,7 +323,7 @@ class Fetcher:
             self._syncing[key] = None
 
     def _back_off(self, track: Track) -> None:
-        """Ask again later: the leader may not know yet that it leads, or we not that it does not."""
+        """Ask again later: either side may not know yet who leads."""
         delay_ms = min(RETRY_FIRST_MS << track.failures, RETRY_MAX_MS)
         track.failures = min(track.failures + 1, 10)
         track.resume_ms = self._timers.now_ms + delay_ms
@@ -336,6 +337,8 @@ class Fetcher:
 
     def _lose_session(self) -> None:
         """Begin anew, with everything: nobody knows what the leader heard."""
+        if self._session_id != NO_SESSION:
+            self._given_up_id = self._session_id  # for the leader to close it
         self._session_id, self._session_epoch = NO_SESSION, 0
         self._under_way.clear()
         self._forgotten.clear()

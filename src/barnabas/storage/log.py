@@ -291,9 +291,9 @@ class Log:
         """Cut the log to end at an offset, or before the batch that reaches over it.
 
         Transactions count as ended where their markers are below `settled`, else below what was
-        synced. Returns files to delete. What is cut must not come back after a crash, so it is synced
-        here; and what is appended next must be checked after one, whatever recovery point was
-        stored, so the new end is noted.
+        synced. Returns files to delete. What is cut must not come back after a crash, so it is
+        synced here; and what is appended next must be checked after one, whatever recovery point
+        was stored, so the new end is noted.
         """
         assert self.start_offset <= end_offset
         if end_offset >= self.end_offset:
@@ -331,6 +331,8 @@ class Log:
         self.disk.sync_folder(self.folder)
         self.start_offset = self.end_offset = self.flushed_offset = self.sealed_offset = offset
         self.epochs.entries = []
+        if self.epochs.store():
+            self.unsynced.add_paths((self.epochs.path,))
         self.producers = ProducerStates()
         self.roll()
         return paths
