@@ -16,7 +16,7 @@ from barnabas.testing.batches import make_batch, read_all
 from barnabas.testing.replica_set import ReplicaSet, Stand
 
 SEEDS = 60
-STEPS = 400
+STEPS = 600
 
 
 class Story:
@@ -38,20 +38,15 @@ class Story:
     def step(self) -> None:
         """Let one thing happen."""
         happens: list[Callable[[], None]] = [
-            self.append,
-            self.append,
-            self.deliver,
-            self.deliver,
-            self.deliver,
-            self.deliver,
-            self.sync,
-            self.sync,
-            self.hear,
+            *[self.append] * 2,
+            *[self.deliver] * 10,
+            *[self.sync] * 4,
+            *[self.hear] * 2,
             self.alter,
             self.wait,
             self.delete,
         ]
-        if self.rng.random() < 0.08:
+        if self.rng.random() < 0.05:
             happens = [self.lose, self.kill, self.restart, self.restart, self.move]
         self.rng.choice(happens)()
         self.check()
