@@ -1,4 +1,4 @@
-"""Followers at their leader: what counts, what they are sent and how often, and whose session it is."""
+"""Followers at their leader: what counts, what they are sent, how often, and in whose session."""
 
 from typing import cast
 
