@@ -13,11 +13,10 @@ from pathlib import Path
 from random import Random
 from typing import IO
 
-from barnabas.controller import topics as topic_decisions
 from barnabas.effects import Address
 from barnabas.logs import get
-from barnabas.metadata.records import MetadataRecord
 from barnabas.model.errors import BrokerError
+from barnabas.model.pending import Pending
 from barnabas.model.settings import Settings
 from barnabas.node.maintenance import Maintenance
 from barnabas.node.node import Node
@@ -27,6 +26,7 @@ from barnabas.server.server import Server
 
 CHECKPOINT_INTERVAL_MS = 10_000
 STOP_PATIENCE_S = 10
+LEAVE_PATIENCE_S = 10
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 RESERVE = ".reserve"
 RESERVE_BYTES = 64 * 1024
@@ -58,8 +58,12 @@ class BrokerProcess:
         self._maintenance = Maintenance(self.node, self.server.wall_clock_ms)
         self._lock: IO[bytes] | None = None
 
-    def start(self) -> tuple[str, int]:
-        """Load the data and listen; return the address that clients connect to."""
+    async def start(self) -> tuple[str, int]:
+        """Load the data and listen; return the address that clients connect to.
+
+        In a cluster that takes until the others have let this broker in: it serves them from the
+        beginning, and clients from then on.
+        """
         folder = Path(self.settings.broker.data_dir)
         self.node.timers.now_ms = self.server.monotonic_ms()
         self.node.timers.wall_ms = self.server.wall_clock_ms()
@@ -72,18 +76,22 @@ class BrokerProcess:
             self._bind_peers()
         self.node.partitions_max = descriptor_limit() // 2
         release_reserve(folder)
-        self.node.start(self.server.wall_clock_ms())
-        self._create_configured_topics()
+        serving = self.node.start(self.server.wall_clock_ms())
         fill_reserve(folder)
-        self.server.listen()
+        self.server.listen(peers=True)
         self._maintenance.start()
         self.node.timers.after(CHECKPOINT_INTERVAL_MS, self._checkpoint)
         self.server.run_event(lambda: None)
+        await self._done(serving)
+        await self._create_configured_topics()
+        self.server.listen(peers=False)
         spare_the_collector()
         return self.node.advertised
 
     async def stop(self) -> None:
-        """Stop cleanly: answer what is under way, sync everything, leave the clean marker."""
+        """Stop cleanly: let others take over, sync everything, leave the clean marker."""
+        if not self.node.is_alone:
+            await self._leave()
         self.server.stop_listening()
         self.server.run_event(self._flush_all)
         await self.server.driver.synced(STOP_PATIENCE_S)
@@ -138,32 +146,36 @@ class BrokerProcess:
         return shown, broker.advertised_port or port
 
     def _checkpoint(self) -> None:
-        checkpoints = self.node.checkpoints
-        points, high_watermarks = self.node.recovery_points(), self.node.high_watermarks()
-        in_background = self.server.driver.in_background
-        in_background(lambda: checkpoints.write_recovery_points(points))
-        in_background(lambda: checkpoints.write_high_watermarks(high_watermarks))
+        self.server.driver.in_background(self.node.checkpoint())
         self.node.timers.after(CHECKPOINT_INTERVAL_MS, self._checkpoint)
 
-    def _create_configured_topics(self) -> None:
+    async def _create_configured_topics(self) -> None:
         """Make the topics that the settings name and that do not exist yet."""
-        node, records = self.node, list[MetadataRecord]()
+        broker, replication = self.settings.broker, self.settings.replication
         for topic in self.settings.topics:
-            if topic.name in node.image.topics:
+            if topic.name in self.node.image.topics:
                 continue
-            broker, replication = self.settings.broker, self.settings.replication
-            replicas = topic_decisions.place(
-                topic.partitions or broker.default_partitions,
-                topic.replication_factor or replication.default_replication_factor,
-                node.nodes,
+            copies = topic.replication_factor or replication.default_replication_factor
+            partitions = topic.partitions or broker.default_partitions
+            made = self.node.creation.create(
+                topic.name, partitions, copies, topic.config, self.server.wall_clock_ms()
             )
-            records.append(
-                topic_decisions.create_topic(
-                    node.image, topic.name, replicas, topic.config, node.topic_defaults, node.rng
-                )
-            )
-        if records:
-            node.commit_now(records, self.server.wall_clock_ms())
+            self.server.run_event(lambda: None)
+            await self._done(made)
+
+    async def _leave(self) -> None:
+        """Have others take over what is led here, and the quorum."""
+        leaving: list[Pending[bool]] = []
+        self.server.run_event(lambda: leaving.append(self.node.membership.leave()))
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._done(leaving[0]), LEAVE_PATIENCE_S)
+        self.server.run_event(self.node.quorum.raft.resign)
+
+    async def _done(self, pending: Pending[bool]) -> None:
+        """Wait for something that the node promised."""
+        done: asyncio.Future[bool] = self.loop.create_future()
+        pending.when_done(done.set_result, done.set_exception)
+        await done
 
 
 class CannotStartError(BrokerError):
@@ -261,7 +273,7 @@ def serve(settings: Settings, ready: Callable[[BrokerProcess], None]) -> None:
     async def main() -> None:
         end_on_signals(loop)  # until it serves, there is nothing to stop cleanly
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        broker.start()
+        await broker.start()
         for number in STOP_SIGNALS:
             loop.add_signal_handler(number, on_signal)
         ready(broker)

@@ -5,14 +5,11 @@ correlation id. Where there is no controller, or it is lost before it answers, t
 NOT_CONTROLLER in the API's own form and asks again; whether it was carried out is not known then.
 A broker that was taken for the controller and is not refuses in the same way: nothing is passed on
 twice.
-
-Configs of a broker stay with the broker that they name, and are never passed on.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from barnabas.handlers.config_resources import BROKER
 from barnabas.model.errors import ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.node.node import Node
@@ -75,9 +72,9 @@ FORWARDED = {
 NOT_HERE = "this broker is not the controller, and the controller did not answer; try again"
 
 
-def belongs_elsewhere(node: Node, api_key: int, request: Message) -> bool:
+def belongs_elsewhere(node: Node, api_key: int) -> bool:
     """Tell whether somebody else must decide on a request."""
-    return api_key in FORWARDED and not node.is_controller and not _names_a_broker(request)
+    return api_key in FORWARDED and not node.is_controller
 
 
 def pass_on(node: Node, header: RequestHeader, request: Message, body: bytes) -> Pending[bytes]:
@@ -111,13 +108,6 @@ def refuse(header: RequestHeader, request: Message) -> bytes:
         response = response_class(key)()
         response.error_code = ErrorCode.NOT_CONTROLLER  # type: ignore[attr-defined]
     return encoder(type(response), version)(response)
-
-
-def _names_a_broker(request: Message) -> bool:
-    if not isinstance(request, AlterConfigsRequest | IncrementalAlterConfigsRequest):
-        return False
-    resources: Sequence[Any] = request.resources
-    return any(resource.resource_type == BROKER for resource in resources)
 
 
 def _create_topics(request: CreateTopicsRequest) -> CreateTopicsResponse:

@@ -244,7 +244,8 @@ def _append_in_transaction(
                 results.append(done)
             else:
                 assert records is not None
-                decided = _waiter(node, answer, results, (key, index, records), request.acks)
+                batch = (key, index, records)
+                decided = _waiter(node, answer, results, partition, batch, request.acks)
                 waiting.append((partition.name, decided))
     if waiting:
         assert producer is not None
@@ -257,15 +258,23 @@ def _waiter(
     node: Node,
     answer: Answer,
     results: list[PartitionResult],
+    partition: Partition,
     batch: tuple[TopicKey, int, memoryview],
     acks: int,
 ) -> Decided:
-    """Return what is to be done once it is known whether a batch may enter."""
+    """Return what is to be done once it is known whether a batch may enter.
+
+    It may not where the partition was led by somebody else meanwhile: the transaction may have
+    ended there.
+    """
     key, index, records = batch
     place = answer.expect_admission(results, index)
     kept = memoryview(bytearray(records))  # where it lies now, the next request will
+    leader_epoch = partition.leader_epoch
 
     def decided(code: ErrorCode) -> None:
+        if not code and partition.leader_epoch != leader_epoch:
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         if code:
             result = _not_admitted(index, code, answer.context.version)
         else:

@@ -15,7 +15,12 @@ from typing import Any, NamedTuple
 from barnabas.handlers import (
     add_offsets_to_txn,
     add_partitions_to_txn,
+    allocate_producer_ids,
     alter_configs,
+    alter_partition,
+    alter_partition_reassignments,
+    broker_heartbeat,
+    broker_registration,
     consumer_group_describe,
     consumer_group_heartbeat,
     create_partitions,
@@ -30,6 +35,7 @@ from barnabas.handlers import (
     describe_producers,
     describe_topic_partitions,
     describe_transactions,
+    elect_leaders,
     end_txn,
     fetch,
     find_coordinator,
@@ -40,6 +46,7 @@ from barnabas.handlers import (
     leave_group,
     list_groups,
     list_offsets,
+    list_partition_reassignments,
     list_transactions,
     metadata,
     offset_commit,
@@ -47,9 +54,11 @@ from barnabas.handlers import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    quorum,
     sasl,
     sync_group,
     txn_offset_commit,
+    unregister_broker,
     write_txn_markers,
 )
 from barnabas.handlers.api_versions import ApiVersionsHandler
@@ -71,7 +80,9 @@ from barnabas.protocol.headers import (
     response_header,
 )
 from barnabas.protocol.message import Message
+from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
+from barnabas.raft.messages import METADATA_TOPIC_ID
 
 Handler = Callable[[Node, Any, RequestContext], Any]
 Answer = list[Chunk] | Pending[list[Chunk]] | None
@@ -130,9 +141,26 @@ SERVED: dict[int, Api] = {
     66: Api(0, 2, list_transactions.handle),
     61: Api(0, 0, describe_producers.handle),
     75: Api(0, 0, describe_topic_partitions.handle),
+    43: Api(0, 2, elect_leaders.handle),
+    45: Api(0, 1, alter_partition_reassignments.handle),
+    46: Api(0, 0, list_partition_reassignments.handle),
+    55: Api(0, 2, quorum.handle_describe_quorum),
+    64: Api(0, 0, unregister_broker.handle),
+    80: Api(0, 1, quorum.handle_add_voter),
+    81: Api(0, 0, quorum.handle_remove_voter),
 }
 
-PEER_SERVED: dict[int, Api] = {}
+PEER_SERVED: dict[int, Api] = {
+    52: Api(0, 2, quorum.handle_vote),
+    53: Api(0, 1, quorum.handle_begin_quorum_epoch),
+    54: Api(0, 1, quorum.handle_end_quorum_epoch),
+    56: Api(2, 3, alter_partition.handle),
+    59: Api(0, 1, quorum.handle_fetch_snapshot),
+    62: Api(0, 4, broker_registration.handle),
+    63: Api(0, 2, broker_heartbeat.handle),
+    67: Api(0, 0, allocate_producer_ids.handle),
+    82: Api(0, 0, quorum.handle_update_voter),
+}
 """What brokers alone ask of each other; a client that asks finds nobody."""
 
 # Produce is advertised from 0: see handlers/produce.py.
@@ -178,14 +206,17 @@ def dispatch(
     if header.api_key == FETCH:
         return _fetch(node, frame, header, head, context), context
     request, _ = decoder(request_class(header.api_key), header.api_version)(frame, header.body)
-    if forwarding.belongs_elsewhere(node, header.api_key, request):
+    if forwarding.belongs_elsewhere(node, header.api_key):
         return _elsewhere(node, frame, header, head, context, request), context
     encode = encoder(response_class(header.api_key), header.api_version)
     answer = api.handle(node, request, context)
     if shapes is not None and isinstance(request, OffsetCommitRequest):
         context.prefix_bytes = shapes.learn_commit(frame, header, request, now_ms)
     if isinstance(answer, Pending):
-        return answer.map(lambda response: [head, encode(response)]), context
+        encoded: Pending[list[Chunk]] = answer.map(lambda response: [head, encode(response)])
+        if header.api_key in forwarding.FORWARDED:
+            encoded.or_refused(lambda _: [head, forwarding.refuse(header, request)])
+        return encoded, context
     return [head, encode(answer)], context
 
 
@@ -235,10 +266,22 @@ def _fetch(
     node: Node, frame: memoryview, header: RequestHeader, head: bytes, context: RequestContext
 ) -> Answer:
     request = fetch_codec.parse_request(header.api_version, frame, header.body)
+    if context.peer and request.topics and request.topics[0][0] == METADATA_TOPIC_ID:
+        return _fetch_metadata(node, frame, header, head)
     answer = fetch.handle(node, request, context)
     if isinstance(answer, Pending):
         return answer.map(lambda body: [head, *body])
     return [head, *answer]
+
+
+def _fetch_metadata(node: Node, frame: memoryview, header: RequestHeader, head: bytes) -> Answer:
+    """Have the quorum answer a copy of its log."""
+    request, _ = decoder(FetchRequest, header.api_version)(frame, header.body)
+    encode = encoder(FetchResponse, header.api_version)
+    answer = node.quorum.raft.handle_fetch(request)
+    if isinstance(answer, Pending):
+        return answer.map(lambda response: [head, encode(response)])
+    return [head, encode(answer)]
 
 
 def _wrong_version(header: RequestHeader) -> list[Chunk]:

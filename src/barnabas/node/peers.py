@@ -21,6 +21,7 @@ from barnabas.protocol.codec import decode_exact, encoder
 from barnabas.protocol.message import Message
 
 KEYS = {facts.request: key for key, facts in APIS.items()}
+FETCHES = ("FetchRequest", "FetchSnapshotRequest")
 TIMEOUT_MS = 5000
 
 Serve = Callable[[Message], Any]
@@ -99,6 +100,21 @@ class Peers:
         body = encoder(type(request), version)(request)
         self._outbox.append(Ask(address, lane, key, version, body, timeout_ms, heard))
         return answer
+
+    def ask_voter(
+        self,
+        address: Address,
+        request: Message,
+        timeout_ms: int,
+        answered: Callable[[Any | None], None],
+    ) -> None:
+        """Ask for the quorum, which tells no kinds of failure apart: each is None.
+
+        Fetches have a lane of their own, as votes must not wait for the end of a long poll.
+        """
+        lane = "raft-fetch" if type(request).__name__ in FETCHES else "raft"
+        asked = self.ask_at(address, request, lane=lane, timeout_ms=timeout_ms)
+        asked.when_done(answered, lambda _: answered(None))
 
     def pass_on(
         self, node_id: NodeId, api_key: int, api_version: int, body: bytes, *, timeout_ms: int

@@ -23,6 +23,7 @@ class PeerConnections:
         self._server = server
         self._lanes: dict[tuple[Address, str], PeerConnection] = {}
         self._dirty: dict[PeerConnection, None] = {}
+        self._ended = False
         self.asked = 0
         self.answered = 0
         self.lost = 0
@@ -33,7 +34,9 @@ class PeerConnections:
         return len(self._lanes)
 
     def ask(self, ask: Ask) -> None:
-        """Queue a request; `flush` sends it."""
+        """Queue a request; `flush` sends it. Nobody is asked after the end."""
+        if self._ended:
+            return
         key = ask.address, ask.lane
         lane = self._lanes.get(key)
         if lane is None:
@@ -61,7 +64,8 @@ class PeerConnections:
                 lane.close("it is idle")
 
     def close_all(self) -> None:
-        """Close everything, and tell nobody: the broker ends."""
+        """Close everything for good, and tell nobody: the broker ends."""
+        self._ended = True
         for lane in list(self._lanes.values()):
             lane.drop()
         self._lanes.clear()

@@ -66,13 +66,15 @@ class Server:
         self._listeners[listener] = peers
         return listener.address
 
-    def listen(self) -> None:
-        """Start to accept."""
+    def listen(self, *, peers: bool) -> None:
+        """Start to accept clients, or other brokers."""
         self._descriptor_max = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - DESCRIPTORS_KEPT
-        for listener, peers in self._listeners.items():
-            admit = self._admit_peer if peers else self._admit_client
-            listener.listen(self._settings.backlog, admit)
-        self.node.timers.after(SWEEP_INTERVAL_MS, self._sweep)
+        for listener, is_for_peers in self._listeners.items():
+            if is_for_peers == peers:
+                admit = self._admit_peer if peers else self._admit_client
+                listener.listen(self._settings.backlog, admit)
+        if not peers:
+            self.node.timers.after(SWEEP_INTERVAL_MS, self._sweep)
 
     def stop_listening(self) -> None:
         """Take no more connections."""

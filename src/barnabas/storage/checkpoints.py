@@ -92,16 +92,20 @@ class Checkpoints:
         lines += [f"{name.topic} {name.partition} {offset}" for name, offset in offsets.items()]
         self._disk.write_atomic(path, seal("\n".join(lines) + "\n"))
 
-    def take_clean_marker(self) -> bool:
-        """Tell whether the last stop was clean, and forget it for good."""
-        clean = self._disk.exists(self._marker)
-        if clean:
-            self._disk.remove(self._marker)
-            # Were the removal lost with the power, a torn log would pass for a clean one.
-            self._disk.sync_folder(self._folder)
-        return clean
+    def take_clean_marker(self) -> int | None:
+        """Return the broker epoch in which the last stop was clean, and forget it for good.
 
-    def write_clean_marker(self) -> None:
+        None says that it was not; -1 that it was, in an epoch that nobody wrote down.
+        """
+        if not self._disk.exists(self._marker):
+            return None
+        words = self._disk.read_bytes(self._marker).split()
+        self._disk.remove(self._marker)
+        # Were the removal lost with the power, a torn log would pass for a clean one.
+        self._disk.sync_folder(self._folder)
+        return int(words[1]) if len(words) > 1 and words[1].isdigit() else -1
+
+    def write_clean_marker(self, broker_epoch: int = -1) -> None:
         """Say that everything is on disk, after making sure of it."""
         self._disk.sync_all()
-        self._disk.write_atomic(self._marker, b"barnabas\n")
+        self._disk.write_atomic(self._marker, f"barnabas {broker_epoch}\n".encode())

@@ -44,8 +44,9 @@ class Pair:
         self.answerer = edge(folder / "answerer", self.loop, settings)
         self.clients = self.answerer.bind("127.0.0.1", 0)
         self.address = Address(*self.answerer.bind("127.0.0.1", 0, peers=True))
-        self.answerer.listen()
-        self.asker.listen()
+        for server in (self.answerer, self.asker):
+            server.listen(peers=True)
+            server.listen(peers=False)
         self.heard: list[Any] = []
 
     def ask(

@@ -14,6 +14,8 @@ from barnabas.model.pending import Pending
 from barnabas.node.peers import Peers, voter_addresses
 from barnabas.protocol.codec import decode_exact, encoder
 from barnabas.protocol.message import Message
+from barnabas.protocol.messages.fetch import FetchRequest
+from barnabas.protocol.messages.fetch_snapshot import FetchSnapshotRequest
 from barnabas.protocol.messages.vote import VoteRequest, VoteResponse
 
 VOTE = 52
@@ -99,6 +101,24 @@ def test_nobody_knows_where_a_broker_is(cast: Cast) -> None:
     cast.listen(cast.peers.ask(STRANGER, VoteRequest()))
     assert not cast.outbox
     assert [str(failure) for failure in cast.failures] == ["nobody knows where broker 4 is"]
+
+
+def test_the_quorum_hears_the_answer_or_none(cast: Cast) -> None:
+    there = Address("three", 3)
+    cast.peers.ask_voter(there, VoteRequest(), 8, cast.heard.append)
+    cast.asked.done(memoryview(encoder(VoteResponse, HIGHEST)(VoteResponse())))
+    cast.outbox.clear()
+    cast.peers.ask_voter(there, VoteRequest(), 8, cast.heard.append)
+    cast.asked.done(None)
+    assert cast.heard == [VoteResponse(), None]
+
+
+def test_votes_do_not_wait_for_fetches(cast: Cast) -> None:
+    there = Address("three", 3)
+    for request in (VoteRequest(), FetchRequest(), FetchSnapshotRequest()):
+        cast.peers.ask_voter(there, request, 8, cast.heard.append)
+    lanes = [effect.lane for effect in cast.outbox if isinstance(effect, Ask)]
+    assert lanes == ["raft", "raft-fetch", "raft-fetch"]
 
 
 def test_what_is_passed_on_comes_back_as_it_is(cast: Cast) -> None:

@@ -195,9 +195,8 @@ def reply(number: int, body: bytes) -> bytes:
 
 def test_a_question_that_takes_too_long_ends_all_on_its_lane(pair: Pair, beats: Beats) -> None:
     beats.hold = True
-    late = pair.ask(beat(1), timeout_ms=20)
-    patient = pair.ask(beat(2))
-    assert pair.wait(asyncio.gather(*(late, patient))) == [None, None]
+    asked = [pair.ask(beat(1), timeout_ms=20), pair.ask(beat(2))]
+    assert pair.wait(asyncio.gather(*asked)) == [None, None]
     assert pair.asker.peers.lost == 2
     beats.hold = False
     assert pair.wait(pair.ask(beat(3))).throttle_time_ms == 3
@@ -314,6 +313,8 @@ def test_a_broker_that_ends_tells_nobody(pair: Pair, beats: Beats) -> None:
     assert len(pair.asker.peers) == 0
     assert not asked.done()
     assert pair.asker.peers.lost == 0
+    pair.ask(beat(2))
+    assert len(pair.asker.peers) == 0, "it asks on after its end"
 
 
 # --- the listeners ---
