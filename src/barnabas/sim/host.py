@@ -10,7 +10,7 @@ from contextlib import suppress
 from random import Random
 
 from barnabas.effects import Effect, Flush, Notice, Remove
-from barnabas.handlers.registry import Answer, dispatch
+from barnabas.handlers.registry import Answer, dispatch, serve_itself
 from barnabas.handlers.shapes import Shapes
 from barnabas.model.errors import WireError
 from barnabas.model.pending import Pending
@@ -62,6 +62,7 @@ class Host:
         """Start a broker on what the disk holds; a little room is kept for that (see app.py)."""
         self.life += 1
         node = Node(SETTINGS, self.disk, Random(self.world.rng.getrandbits(64)))
+        serve_itself(node)
         node.timers.now_ms, node.timers.wall_ms = self.world.now_ms, self._wall_ms
         full_room, self.disk.room = self.disk.room, None
         node.start(self._wall_ms)
@@ -209,7 +210,7 @@ class Host:
     def _checkpoint(self) -> None:
         assert self.node is not None
         full_room, self.disk.room = self.disk.room, None
-        self.node.checkpoints.write_recovery_points(self.node.recovery_points())
+        self.node.checkpoint()()
         self.disk.room = full_room
         self.node.timers.after(CHECKPOINT_INTERVAL_MS, self._checkpoint)
 
