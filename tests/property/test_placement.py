@@ -1,4 +1,4 @@
-"""Plans of `barnabas partition`: even, apart, and no move too many; against brute force where small."""
+"""Plans of `barnabas partition`: even, apart, no move too many; against brute force if small."""
 
 from collections import Counter
 from itertools import product
@@ -38,9 +38,7 @@ def spread(counts: list[int]) -> int:
 
 
 def seats(count: int, racks: int = 0) -> list[Seat]:
-    return [
-        Seat(node, f"rack-{node % racks}" if racks else None) for node in range(1, count + 1)
-    ]
+    return [Seat(node, f"rack-{node % racks}" if racks else None) for node in range(1, count + 1)]
 
 
 @given(st.data(), st.integers(1, 6), st.integers(0, 3))
@@ -86,9 +84,7 @@ def test_a_drained_broker_holds_nothing_and_others_keep_what_they_have(
     data: st.DataObject, nodes: int
 ) -> None:
     before = {
-        place: copies
-        for place, copies in data.draw(layouts(nodes)).items()
-        if len(copies) < nodes
+        place: copies for place, copies in data.draw(layouts(nodes)).items() if len(copies) < nodes
     }
     leaving = data.draw(st.integers(1, nodes))
     changes = drain(before, seats(nodes), leaving)

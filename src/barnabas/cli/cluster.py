@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from barnabas.cli import cluster_up
+from barnabas.cli import cluster_add, cluster_remove, cluster_up
 from barnabas.cli.connection import DEFAULT_BOOTSTRAP, Bootstrap, Json, Properties
 from barnabas.cli.durations import parse_duration_ms
 from barnabas.cli.output import console, print_json
@@ -15,7 +15,7 @@ from barnabas.wire.failures import LinkError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from barnabas.cli.overview import Health
+    from barnabas.cli.health import Health
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -36,6 +36,7 @@ def status(
     properties: Properties = None,
 ) -> None:
     """Show brokers, the metadata quorum, and how the partitions are."""
+    from barnabas.cli.health import verdict
     from barnabas.cli.inspection import look
     from barnabas.cli.status import draw_health, draw_status
     from barnabas.cli.watch import every, watch
@@ -47,7 +48,8 @@ def status(
             return draw_health(_unavailable(error))
 
     def show_json() -> None:
-        print_json(look(bootstrap, properties).as_json())
+        found = look(bootstrap, properties)
+        print_json({**found.as_json(), "health": verdict(found).as_json()})
 
     if watching and as_json:
         every(interval, show_json)
@@ -90,8 +92,8 @@ def health(
 
 
 def _health(bootstrap: str, properties: list[str] | None) -> "Health":
+    from barnabas.cli.health import verdict
     from barnabas.cli.inspection import look
-    from barnabas.cli.overview import verdict
 
     try:
         return verdict(look(bootstrap, properties))
@@ -100,7 +102,7 @@ def _health(bootstrap: str, properties: list[str] | None) -> "Health":
 
 
 def _unavailable(error: LinkError) -> "Health":
-    from barnabas.cli.overview import Health, Verdict
+    from barnabas.cli.health import Health, Verdict
 
     return Health(verdict=Verdict.UNAVAILABLE, reasons=[str(error)])
 
@@ -113,3 +115,7 @@ def _show_health(found: "Health", *, as_json: bool) -> None:
     else:
         console().print(draw_health(found))
     sys.stdout.flush()
+
+
+app.command("add", help=cluster_add.HELP, epilog=cluster_add.EPILOG)(cluster_add.add)
+app.command("remove", help=cluster_remove.HELP, epilog=cluster_remove.EPILOG)(cluster_remove.remove)

@@ -75,8 +75,9 @@ def up(
 
 def wait_until_healthy(ensemble: Ensemble, cluster: LocalCluster, patience_s: float) -> bool:
     """Wait until every broker is up and all is well; return False where told to stop before."""
+    from barnabas.cli.health import verdict
     from barnabas.cli.inspection import look
-    from barnabas.cli.overview import verdict
+    from barnabas.cli.overview import UP
     from barnabas.wire.failures import LinkError
 
     reasons: list[str] = []
@@ -88,7 +89,7 @@ def wait_until_healthy(ensemble: Ensemble, cluster: LocalCluster, patience_s: fl
             except LinkError as error:
                 reasons[:] = [str(error)]
                 return False
-            ready = [each for each in found.brokers if each.state == "up"]
+            ready = [each for each in found.brokers if each.state == UP]
             health = verdict(found)
             reasons[:] = health.reasons
             display.update(f"{len(ready)} of {plural(len(cluster.brokers), 'broker')} up")

@@ -67,6 +67,8 @@ def gather(wire: Wire) -> Answers:
     cluster = describe_cluster(wire)
     disks = probe(cluster.brokers)
     topics = wire.metadata().topics
+    least = min_in_sync(wire, out_of_sync(topics))
+    # Last, because a broker without a controller may never answer, nor what is asked after it.
     troubles: list[str] = []
     quorum: DescribeQuorumResponsePartitionData | None = None
     reassignments: Sequence[OngoingTopicReassignment] = ()
@@ -80,7 +82,7 @@ def gather(wire: Wire) -> Answers:
         topics=topics,
         quorum=quorum,
         reassignments=reassignments,
-        min_in_sync=min_in_sync(wire, out_of_sync(topics)),
+        min_in_sync=least,
         disks=disks,
         troubles=troubles,
     )

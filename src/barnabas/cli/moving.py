@@ -100,7 +100,8 @@ def carry_out(plan: Plan, bootstrap: str, properties: list[str] | None, *, wait:
         refused = submit(wire, plan.after)
     if refused:
         raise CommandError(
-            f"{plural(len(refused), 'partition')} of {len(plan.changes)} cannot be moved: {refused[0]}"
+            f"{len(refused)} of {plural(len(plan.changes), 'partition')} cannot be moved: "
+            f"{refused[0]}"
         )
     if not wait:
         return

@@ -1,21 +1,12 @@
-"""A cluster at one moment, from what its brokers answer; and whether that is well.
+"""A cluster at one moment, made from what its brokers answer.
 
-`Answers` are protocol messages as they came; `overview` makes values of them, and `verdict` one word:
-
-    healthy       every copy of every partition is in sync, every voter is heard
-    degraded      all data can be read and written, but something is missing that a failure would need
-    unavailable   some partition cannot be read, or not be written with acks=all; or nobody is in charge
-
-Both are functions of their arguments, the time included.
+`Answers` are protocol messages as they came; `overview` is a function of them and the time.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from enum import StrEnum
 
-from barnabas.cli.durations import format_duration
-from barnabas.cli.output import plural
 from barnabas.cli.scopes import Place
 from barnabas.protocol.messages.describe_cluster import DescribeClusterResponse
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsResult
@@ -30,39 +21,11 @@ from barnabas.protocol.messages.list_partition_reassignments import (
 from barnabas.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 
 NOBODY = -1
-SILENCE_MS = 5_000
-"""A voter that was not heard for longer is missing; they fetch every half second at the latest."""
-LAG_RECORDS = 1_000
-"""A voter that is further behind could not lead soon."""
-DISK_LEFT = 0.05
-"""With less of its disk left a broker will soon refuse writes."""
-SHOWN = 3
-"""How many of many are named in a sentence."""
-
-
-class Verdict(StrEnum):
-    """How a cluster is, in one word."""
-
-    HEALTHY = "healthy"
-    DEGRADED = "degraded"
-    UNAVAILABLE = "unavailable"
-
-    @property
-    def exit_code(self) -> int:
-        """The exit code of `barnabas cluster health`."""
-        return list(Verdict).index(self)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
-    """A verdict, and why."""
-
-    verdict: Verdict
-    reasons: list[str]
-
-    def as_json(self) -> dict[str, object]:
-        """Return what --json prints."""
-        return {"verdict": self.verdict.value, "reasons": self.reasons}
+UP = "up"
+FENCED = "fenced"
+"""The controller does not hear from it; others lead what it led."""
+SILENT = "silent"
+"""We do not hear from it, and the controller still counts on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +51,6 @@ class Broker:
     address: str
     rack: str | None
     state: str
-    """up, fenced (the controller does not hear from it) or silent (we do not)."""
     leaders: int
     replicas: int
     in_sync: int
@@ -171,7 +133,6 @@ class Overview:
             "brokers": [asdict(each) for each in self.brokers],
             "quorum": None if quorum is None else quorum.as_json(),
             "partitions": self.partitions.as_json(),
-            "health": verdict(self).as_json(),
         }
 
 
@@ -186,16 +147,6 @@ def overview(answers: Answers, now_ms: int) -> Overview:
     )
 
 
-def verdict(found: Overview) -> Health:
-    """Say how a cluster is, and why."""
-    grave, minor = list(_grave(found)), list(_minor(found))
-    if grave:
-        return Health(verdict=Verdict.UNAVAILABLE, reasons=grave + minor)
-    if minor:
-        return Health(verdict=Verdict.DEGRADED, reasons=minor)
-    return Health(verdict=Verdict.HEALTHY, reasons=[])
-
-
 def out_of_sync(topics: Iterable[MetadataResponseTopic]) -> list[str]:
     """Return the topics of which some copy is out of sync."""
     return [
@@ -203,44 +154,6 @@ def out_of_sync(topics: Iterable[MetadataResponseTopic]) -> list[str]:
         for topic in topics
         if any(len(each.isr_nodes) < len(each.replica_nodes) for each in topic.partitions)
     ]
-
-
-def _grave(found: Overview) -> Iterable[str]:
-    if found.quorum is None or found.quorum.leader is None:
-        yield "no controller: metadata cannot change; start enough voters for a majority"
-    if found.partitions.offline:
-        yield f"{_named(found.partitions.offline)} without a leader; start a broker that has a copy"
-    refusing = [each for each in found.partitions.under_min_isr if each not in _offline(found)]
-    if refusing:
-        yield f"{_named(refusing)} refusing acks=all: fewer copies in sync than min.insync.replicas"
-
-
-def _minor(found: Overview) -> Iterable[str]:
-    yield from found.troubles
-    for broker in found.brokers:
-        if broker.state != "up":
-            yield f"broker {broker.id} at {broker.address} is {broker.state}"
-        if broker.disk_free is not None and broker.disk_free < DISK_LEFT:
-            yield f"broker {broker.id} has {broker.disk_free:.1%} of its disk left"
-    if found.partitions.under_replicated:
-        yield f"{_named(found.partitions.under_replicated)} with copies out of sync"
-    for voter in found.quorum.voters if found.quorum is not None else ():
-        if voter.last_contact_ms is None or voter.last_contact_ms > SILENCE_MS:
-            heard = voter.last_contact_ms
-            when = "since its election" if heard is None else f"for {format_duration(heard)}"
-            yield f"voter {voter.id} has not been heard by the controller {when}"
-        elif voter.lag is not None and voter.lag > LAG_RECORDS:
-            yield f"voter {voter.id} is {plural(voter.lag, 'record')} behind"
-
-
-def _offline(found: Overview) -> set[Place]:
-    return set(found.partitions.offline)
-
-
-def _named(places: Sequence[Place]) -> str:
-    names = ", ".join(f"{topic}-{number}" for topic, number in places[:SHOWN])
-    more = "" if len(places) <= SHOWN else ", ..."
-    return f"{plural(len(places), 'partition')} ({names}{more})"
 
 
 def _brokers(answers: Answers) -> list[Broker]:
@@ -269,8 +182,8 @@ def _brokers(answers: Answers) -> list[Broker]:
 
 def _state(is_fenced: bool, disks: Sequence[DescribeLogDirsResult] | str) -> str:
     if is_fenced:
-        return "fenced"
-    return "silent" if isinstance(disks, str) else "up"
+        return FENCED
+    return SILENT if isinstance(disks, str) else UP
 
 
 def _disk_free(disks: Sequence[DescribeLogDirsResult] | str) -> float | None:
@@ -334,7 +247,9 @@ def _partitions(answers: Answers) -> Partitions:
 
     return Partitions(
         total=len(everything),
-        under_replicated=those(lambda place, each: not expected(place, each) <= set(each.isr_nodes)),
+        under_replicated=those(
+            lambda place, each: not expected(place, each) <= set(each.isr_nodes)
+        ),
         under_min_isr=those(is_short),
         offline=those(lambda _, each: each.leader_id == NOBODY),
         reassigning=sorted(moving),

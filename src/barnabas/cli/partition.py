@@ -53,7 +53,8 @@ NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait until it is
     help=REASSIGN_HELP,
     epilog="Example: barnabas partition reassign --topic orders --to 2,3,4 --execute",
 )
-def reassign(
+def reassign(  # noqa: PLR0913 - one parameter an option
+    *,
     scopes: Scopes = None,
     to: Annotated[
         str | None, typer.Option(metavar="IDS", help="The brokers to spread over: 1,2,3.")
@@ -65,7 +66,8 @@ def reassign(
         int | None, typer.Option(min=1, help="How many copies from now on.")
     ] = None,
     cancel: Annotated[
-        bool, typer.Option("--cancel", help="Take back what is under way, of all topics or --topic.")
+        bool,
+        typer.Option("--cancel", help="Take back what is under way, of all topics or --topic."),
     ] = False,
     execute: Execute = False,
     no_wait: NoWait = False,
@@ -132,7 +134,8 @@ def elect(
     unclean: Annotated[
         bool,
         typer.Option(
-            "--unclean", help="Let copies that are out of sync lead where none else can; LOSES records."
+            "--unclean",
+            help="Let copies that are out of sync lead where none else can; LOSES records.",
         ),
     ] = False,
     as_json: Json = False,

@@ -1,4 +1,4 @@
-"""Where the copies of partitions should be: even, apart from each other, and moved as little as can be.
+"""Where the copies of partitions should be: even, apart, and moved as little as can be.
 
     arrange(partitions, brokers)                   -> what to change for an even cluster
     arrange(partitions, brokers, copies=3)         -> the same, with three copies of each
@@ -7,7 +7,8 @@
 Three rules, in the order in which they give way. Copies of a partition stand on different
 brokers. They cover as many racks as they can, where every broker names its rack. Brokers hold
 equally many copies, give or take one. A copy is moved only where one of the rules asks for it,
-and of those that could be moved, one of a topic that crowds its broker goes first, then the smallest.
+and of those that could be moved, one of a topic that crowds its broker goes first, then the
+smallest.
 
 The first of a partition's copies is its preferred leader; `leadership` chooses it, last of all.
 """

@@ -1,7 +1,7 @@
 """Plans for partitions: as files, as requests, and how far they are carried out.
 
-A plan is what Kafka's own tool reads and writes, {"version": 1, "partitions": [{"topic", "partition",
-"replicas"}]}, so that either can carry out what the other has computed.
+A plan is what Kafka's own tool reads and writes, {"version": 1, "partitions": [{"topic",
+"partition", "replicas"}]}, so that either can carry out what the other has computed.
 """
 
 import json

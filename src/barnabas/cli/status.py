@@ -3,11 +3,12 @@
 from typing import TYPE_CHECKING
 
 from barnabas.cli.durations import format_duration
+from barnabas.cli.health import Health, Verdict, verdict
 from barnabas.cli.output import plural, table
-from barnabas.cli.overview import Health, Member, Overview, Partitions, Quorum, Verdict, verdict
+from barnabas.cli.overview import Member, Overview, Partitions, Quorum
 
 if TYPE_CHECKING:
-    from rich.console import Group
+    from rich.console import Group, RenderableType
     from rich.table import Table
     from rich.text import Text
 
@@ -18,7 +19,7 @@ def draw_status(found: Overview) -> "Group":
     """Draw brokers, quorum and partitions, and the verdict on top."""
     from rich.console import Group
 
-    parts = [draw_health(verdict(found)), "", _brokers(found)]
+    parts: list[RenderableType] = [draw_health(verdict(found)), "", _brokers(found)]
     if found.quorum is not None:
         parts += ["", _quorum_line(found.quorum), _members(found.quorum)]
     return Group(*parts, "", _partitions(found.partitions))

@@ -133,8 +133,8 @@ class Link:
             yield
         except TimeoutError as error:
             raise LinkError(
-                f"{self._address} did not answer {facts.name} within {self._answer_timeout_s:.0f} s; "
-                "look at its log, or try again"
+                f"{self._address} did not answer {facts.name} within "
+                f"{self._answer_timeout_s:.0f} s; look at its log, or try again"
             ) from error
         except OSError as error:
             raise LinkError(
