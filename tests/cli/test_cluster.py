@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, Self
 
 import pytest
 
@@ -66,7 +66,7 @@ class Foreground:
         assert rest == b"", "one line was promised"
         return self.process.returncode, said.decode()
 
-    def __enter__(self) -> "Foreground":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

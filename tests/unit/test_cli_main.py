@@ -42,6 +42,7 @@ def test_help_lists_every_command() -> None:
     "words",
     [
         *[("cluster", name) for name in ("up", "status", "health", "add", "remove")],
+        *[("cluster", name) for name in ("promote", "demote")],
         *[("partition", name) for name in ("reassign", "balance", "elect")],
         *[("topic", name) for name in ("create", "list", "describe", "alter", "delete")],
         *[("config", name) for name in ("get", "set")],

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from barnabas.cli import cluster_add, cluster_remove, cluster_up
+from barnabas.cli import cluster_add, cluster_remove, cluster_up, cluster_vote
 from barnabas.cli.connection import DEFAULT_BOOTSTRAP, Bootstrap, Json, Properties
 from barnabas.cli.durations import parse_duration_ms
 from barnabas.cli.output import console, print_json
@@ -119,3 +119,9 @@ def _show_health(found: "Health", *, as_json: bool) -> None:
 
 app.command("add", help=cluster_add.HELP, epilog=cluster_add.EPILOG)(cluster_add.add)
 app.command("remove", help=cluster_remove.HELP, epilog=cluster_remove.EPILOG)(cluster_remove.remove)
+app.command("promote", help=cluster_vote.PROMOTE_HELP, epilog=cluster_vote.PROMOTE_EPILOG)(
+    cluster_vote.promote
+)
+app.command("demote", help=cluster_vote.DEMOTE_HELP, epilog=cluster_vote.DEMOTE_EPILOG)(
+    cluster_vote.demote
+)
