@@ -77,6 +77,8 @@ class Foreground:
     ) -> None:
         if self.process.poll() is None:
             self.stop()
+        else:
+            self.process.communicate()
 
 
 class Cluster(Foreground):

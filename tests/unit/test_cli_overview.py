@@ -128,12 +128,12 @@ def test_a_cluster_without_fault_is_healthy() -> None:
         (
             seen(FINE, disks={3: "nobody answers"}),
             Verdict.DEGRADED,
-            "broker 3 at h:9003 is silent",
+            "broker 3 at h:9003 is silent: nobody answers",
         ),
         (
             seen(FINE, disks={2: "nobody answers"}),
             Verdict.UNAVAILABLE,
-            "broker 2 at h:9002 leads 1 partition and does not answer",
+            "broker 2 at h:9002 leads 1 partition and is silent: nobody answers",
         ),
         (
             seen(FINE, disks={1: [DescribeLogDirsResult(total_bytes=1000, usable_bytes=49)]}),

@@ -67,7 +67,7 @@ def _grave(found: Overview) -> Iterable[str]:
     refusing = [each for each in found.partitions.under_min_isr if each not in _offline(found)]
     for broker in filter(_leaves_waiting, found.brokers):
         led = plural(broker.leaders, "partition")
-        yield f"broker {broker.id} at {broker.address} leads {led} and does not answer"
+        yield f"broker {broker.id} at {broker.address} leads {led} and is silent: {broker.silence}"
     if refusing:
         yield f"{_named(refusing)} refusing acks=all: fewer copies in sync than min.insync.replicas"
 
@@ -76,7 +76,8 @@ def _minor(found: Overview) -> Iterable[str]:
     yield from found.troubles
     for broker in found.brokers:
         if broker.state != UP and not _leaves_waiting(broker):
-            yield f"broker {broker.id} at {broker.address} is {broker.state}"
+            why = "" if broker.silence is None else f": {broker.silence}"
+            yield f"broker {broker.id} at {broker.address} is {broker.state}{why}"
         if broker.disk_free is not None and broker.disk_free < DISK_LEFT:
             yield f"broker {broker.id} has {broker.disk_free:.1%} of its disk left"
     if found.partitions.under_replicated:

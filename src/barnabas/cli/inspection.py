@@ -171,7 +171,7 @@ def known_broker(cluster: DescribeClusterResponse, number: int) -> DescribeClust
     for each in cluster.brokers:
         if each.broker_id == number:
             return each
-    there = ", ".join(str(each.broker_id) for each in cluster.brokers)
+    there = ", ".join(map(str, sorted(each.broker_id for each in cluster.brokers)))
     raise CommandError(f"There is no broker {number}; the cluster has {there}")
 
 

@@ -51,6 +51,8 @@ class Broker:
     address: str
     rack: str | None
     state: str
+    silence: str | None
+    """Why it does not answer, where it does not."""
     leaders: int
     replicas: int
     in_sync: int
@@ -171,6 +173,7 @@ def _brokers(answers: Answers) -> list[Broker]:
             address=f"{each.host}:{each.port}",
             rack=each.rack,
             state=_state(each.is_fenced, answers.disks.get(each.broker_id, ())),
+            silence=_silence(answers.disks.get(each.broker_id, ())),
             leaders=leaders[each.broker_id],
             replicas=replicas[each.broker_id],
             in_sync=in_sync[each.broker_id],
@@ -184,6 +187,10 @@ def _state(is_fenced: bool, disks: Sequence[DescribeLogDirsResult] | str) -> str
     if is_fenced:
         return FENCED
     return SILENT if isinstance(disks, str) else UP
+
+
+def _silence(disks: Sequence[DescribeLogDirsResult] | str) -> str | None:
+    return disks if isinstance(disks, str) else None
 
 
 def _disk_free(disks: Sequence[DescribeLogDirsResult] | str) -> float | None:
