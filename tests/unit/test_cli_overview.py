@@ -192,8 +192,9 @@ def test_a_copy_that_is_still_being_made_is_not_missed() -> None:
         OngoingPartitionReassignment(partition_index=0, adding_replicas=[3], removing_replicas=[1])
     ]
     moving = [OngoingTopicReassignment(name="orders", partitions=partitions)]
-    found = seen(topic(partition(0, 1, (1, 2, 3), (1, 2))), moving=moving)
+    found = seen(topic(partition(0, 1, (3, 1, 2), (1, 2))), moving=moving)
     assert found.partitions.reassigning == [("orders", 0)]
+    assert found.partitions.not_led_as_preferred == []
     assert verdict(found).verdict is Verdict.HEALTHY
 
 

@@ -261,7 +261,9 @@ def _partitions(answers: Answers) -> Partitions:
         offline=those(lambda _, each: each.leader_id == NOBODY),
         reassigning=sorted(moving),
         not_led_as_preferred=those(
-            lambda _, each: each.leader_id not in (NOBODY, *each.replica_nodes[:1])
+            lambda place, each: (
+                place not in moving and each.leader_id not in (NOBODY, *each.replica_nodes[:1])
+            )
         ),
     )
 

@@ -115,7 +115,7 @@ def make_plan(before: Partitions, after: Partitions, sizes: Sizes) -> Plan:
             place=place,
             before=before[place],
             after=copies,
-            size=max((sizes.get(node, {}).get(place, 0) for node in before[place]), default=0),
+            size=max((held.get(place, 0) for held in sizes.values()), default=0),
         )
         for place, copies in sorted(after.items())
         if copies != before[place]
