@@ -53,13 +53,13 @@ def demote(
     properties: Properties = None,
 ) -> None:
     """Take a voter's vote."""
-    from barnabas.cli.inspection import describe_quorum, open_wire
-    from barnabas.cli.voting import remove_voter, voter
+    from barnabas.cli.inspection import open_wire
+    from barnabas.cli.voting import quorum, remove_voter, voter
 
     with open_wire(bootstrap, properties) as wire:
         found = voter(wire, node_id)
         if found is None:
-            voters = describe_quorum(wire).current_voters
+            voters = quorum(wire).current_voters
             there = ", ".join(str(each.replica_id) for each in voters)
             raise CommandError(f"Node {node_id} has no vote; those of {there} count")
         remove_voter(wire, found)

@@ -24,10 +24,11 @@ from barnabas.cli.reassignments import (
     submit,
 )
 from barnabas.cli.scopes import Place
+from barnabas.model.errors import ErrorCode
 from barnabas.protocol.messages.describe_cluster import DescribeClusterResponse
 from barnabas.protocol.messages.list_partition_reassignments import OngoingTopicReassignment
-from barnabas.wire.cluster import Wire
-from barnabas.wire.failures import LinkError
+from barnabas.wire.cluster import Wire, settled
+from barnabas.wire.failures import LinkError, RefusedError
 
 LOOK_S = 0.5
 SHOWN_MAX = 40
@@ -69,12 +70,24 @@ class Scene:
 
 def survey(wire: Wire) -> Scene:
     """Ask for brokers and partitions."""
-    moving = list_reassignments(wire)
+    moving = _reassignments(wire)
     return Scene(
         cluster=describe_cluster(wire),
         moving=moving,
         partitions=current_partitions(wire.metadata().topics, moving),
     )
+
+
+def _reassignments(wire: Wire) -> list[OngoingTopicReassignment]:
+    """Return what is being moved; waits for a controller that is being elected."""
+
+    def ask() -> tuple[int, list[OngoingTopicReassignment]]:
+        try:
+            return ErrorCode.NONE, list_reassignments(wire)
+        except RefusedError as error:
+            return error.code, []
+
+    return settled(ask, "Reassignments cannot be listed")
 
 
 def show_plan(plan: Plan) -> None:

@@ -6,32 +6,51 @@ made anew does not pass for the voter that it was (KAFKA-17608). Both are told b
 
 from barnabas.cli.failure import CommandError
 from barnabas.cli.inspection import describe_cluster, describe_quorum
+from barnabas.model.errors import ErrorCode
 from barnabas.protocol.messages.add_raft_voter import (
     AddRaftVoterRequest,
     AddRaftVoterResponse,
     Listener,
 )
-from barnabas.protocol.messages.describe_quorum import ReplicaState
+from barnabas.protocol.messages.describe_quorum import (
+    DescribeQuorumResponsePartitionData,
+    ReplicaState,
+)
 from barnabas.protocol.messages.remove_raft_voter import (
     RemoveRaftVoterRequest,
     RemoveRaftVoterResponse,
 )
 from barnabas.wire.addresses import split_address
 from barnabas.wire.cluster import Wire, settled
+from barnabas.wire.failures import RefusedError
 
 LISTENER = "CONTROLLER"
 REQUEST_TIMEOUT_MS = 30_000
 
 
+def quorum(wire: Wire) -> DescribeQuorumResponsePartitionData:
+    """Return who votes and who follows; waits for a controller that is being elected."""
+
+    def ask() -> tuple[int, DescribeQuorumResponsePartitionData | None]:
+        try:
+            return ErrorCode.NONE, describe_quorum(wire)
+        except RefusedError as error:
+            return error.code, None
+
+    found = settled(ask, "The quorum cannot be described")
+    assert found is not None
+    return found
+
+
 def voter(wire: Wire, node_id: int) -> ReplicaState | None:
     """Return a voter by its number."""
-    found = describe_quorum(wire).current_voters
+    found = quorum(wire).current_voters
     return next((each for each in found if each.replica_id == node_id), None)
 
 
 def observer(wire: Wire, node_id: int) -> ReplicaState | None:
     """Return who follows the metadata log without a vote."""
-    found = describe_quorum(wire).observers
+    found = quorum(wire).observers
     return next((each for each in found if each.replica_id == node_id), None)
 
 
@@ -61,7 +80,7 @@ def add_voter(wire: Wire, node_id: int, peer_listen: str) -> None:
 
 def remove_voter(wire: Wire, found: ReplicaState) -> None:
     """Take a voter's vote."""
-    voters = describe_quorum(wire).current_voters
+    voters = quorum(wire).current_voters
     if len(voters) == 1:
         raise CommandError(
             f"Node {found.replica_id} is the only voter; make another one with "
