@@ -49,9 +49,10 @@ def voter(wire: Wire, node_id: int) -> ReplicaState | None:
 
 
 def observer(wire: Wire, node_id: int) -> ReplicaState | None:
-    """Return who follows the metadata log without a vote."""
-    found = quorum(wire).observers
-    return next((each for each in found if each.replica_id == node_id), None)
+    """Return who follows the metadata log without a vote, by its present data folder."""
+    found = [each for each in quorum(wire).observers if each.replica_id == node_id]
+    # The folder that a disk took with it is remembered for a while.
+    return max(found, key=lambda each: each.last_fetch_timestamp, default=None)
 
 
 def add_voter(wire: Wire, node_id: int, peer_listen: str) -> None:
