@@ -101,7 +101,7 @@ def test_an_election_is_waited_for_and_a_refusal_is_not() -> None:
     quorum.codes = [ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_CONTROLLER]
     assert voter(as_wire(quorum), 2) is not None
     assert len(quorum.asked) == 3
-    quorum.codes = [ErrorCode.CLUSTER_AUTHORIZATION_FAILED]
+    quorum.codes = [ErrorCode.INVALID_REQUEST]
     with pytest.raises(RefusedError):
         voter(as_wire(quorum), 2)
     assert len(quorum.asked) == 4
