@@ -10,6 +10,7 @@ reckons with either outcome, and the request is repeated.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from barnabas.controller.in_sync import GIVES_UP
 from barnabas.effects import Address
 from barnabas.metadata.image import PartitionImage
 from barnabas.metadata.records import BrokerChanged, MetadataRecord
@@ -40,6 +41,28 @@ REFUSED = (
 """Answers that say for sure that a proposal was not and will not be accepted."""
 
 
+class LedCopy:
+    """A copy that leads, as long as its log is good."""
+
+    __slots__ = ("_partition", "_replicas")
+
+    def __init__(self, partition: Partition, replicas: "Replicas") -> None:
+        self._partition = partition
+        self._replicas = replicas
+
+    def synced(self) -> None:
+        """Nobody needs to know: the high watermark has moved."""
+
+    def damaged(self) -> None:
+        """Have somebody else lead who has what is damaged here."""
+        if self._partition.in_sync is not None:
+            self._partition.in_sync.gives_up = True
+            self._replicas.consider(self._partition)
+
+    def retired(self) -> None:
+        """Let go."""
+
+
 class Replicas:
     """The roles of all copies on one node."""
 
@@ -64,6 +87,8 @@ class Replicas:
             self._watch(partition)
         else:
             self._led.pop(partition, None)
+            if partition.leads:
+                partition.keeper = None
             self._follow(partition, placed)
 
     def fetched(self, partition: Partition, replica: int, broker_epoch: int, offset: int) -> None:
@@ -129,8 +154,12 @@ class Replicas:
     def _watch(self, partition: Partition) -> None:
         if partition.in_sync is None:
             self._led.pop(partition, None)
+            partition.keeper = None
             return
         self._led[partition] = None
+        partition.keeper = LedCopy(partition, self)
+        if partition.damaged_at is not None:
+            partition.keeper.damaged()
         if not self._looking:
             self._looking = True
             self._look_later()
@@ -241,9 +270,11 @@ class Replicas:
         for member in members:
             if member.broker_id == self._me:
                 member.broker_epoch = self._my_epoch()
+        gives_up = self._me not in in_sync.proposed
         return AlterPartitionRequestPartitionData(
             partition_index=partition.name.partition,
             leader_epoch=partition.leader_epoch,
+            leader_recovery_state=GIVES_UP if gives_up else 0,
             new_isr_with_epochs=members,
             partition_epoch=in_sync.partition_epoch,
         )
