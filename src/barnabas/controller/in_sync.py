@@ -142,11 +142,10 @@ def _alter(
     if not all(may_be_in_sync(image, before, member) for member in members):
         raise ApiError(ErrorCode.INELIGIBLE_REPLICA)
     isr = in_order(before.replicas, [member.broker_id for member in members])
-    unclean, untrusted = proposal.leader_recovery_state != 0, ()
-    if gives_up(proposal):
-        unclean, untrusted = before.unclean, (leader,)
+    gone = gives_up(proposal)
+    unclean = before.unclean if gone else proposal.leader_recovery_state != 0
     wanted = replace(before, isr=isr, unclean=unclean)
-    rules = rules_of(topic, defaults)
+    rules, untrusted = rules_of(topic, defaults), [leader] if gone else []
     after = settle(before, wanted, rules, image.is_active, untrusted=untrusted)
     return records_of(topic, number, before, after), _answer(leader, number, after)
 
