@@ -114,6 +114,7 @@ class Partition:
         "leader_id",
         "leads",
         "log",
+        "lost_records",
         "name",
         "placed",
         "retired",
@@ -156,6 +157,9 @@ class Partition:
         """Followers, who read everything."""
         self.keeper: Keeper | None = None
         """Whoever fills the log from a leader's, or sees to it that somebody else leads."""
+        self.lost_records = False
+        """Whether the disk lost what this copy had acknowledged: it must not lead unless it is the
+        last, until it has everything again."""
         self.damaged_at: int | None = None
         """The first offset from which stored records turned out to be damaged."""
         self._waiting: deque[Waiting] = deque()
@@ -235,6 +239,8 @@ class Partition:
     def hear(self, high_watermark: int) -> None:
         """Take note of the leader's high watermark, as a follower."""
         self.leader_high_watermark = high_watermark
+        if self.lost_records and high_watermark <= self.log.end_offset:
+            self.lost_records = False
         self._advance()
 
     def has_copied(self, size: int) -> None:
@@ -392,14 +398,18 @@ class Partition:
             return self.log.read(offset, limit_bytes, upper, at_least_one=at_least_one)
         except CorruptBatchError as error:
             self._complain("stored records are damaged", offset, error)
-            if self.damaged_at is None or offset < self.damaged_at:
-                self.damaged_at = offset
-            if self.keeper is not None:
-                self.keeper.damaged()
+            self.found_damage(offset)
             raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
         except OSError as error:
             self._complain("the disk refused a read", offset, error)
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+
+    def found_damage(self, offset: int) -> None:
+        """Take note that stored records from an offset on are damaged, and have that seen to."""
+        if self.damaged_at is None or offset < self.damaged_at:
+            self.damaged_at = offset
+        if self.keeper is not None:
+            self.keeper.damaged()
 
     def aborted(self, offset: int, piece: FileSlice | None) -> tuple[tuple[int, int], ...]:
         """Return producer and first offset of aborted transactions that overlap what was read."""

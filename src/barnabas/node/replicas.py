@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from barnabas.controller.in_sync import GIVES_UP
-from barnabas.effects import Address
+from barnabas.effects import Address, Notice
 from barnabas.metadata.image import PartitionImage
 from barnabas.metadata.records import BrokerChanged, MetadataRecord
 from barnabas.model.errors import ErrorCode
@@ -75,13 +75,17 @@ class Replicas:
         self._copies: dict[Partition, LocalCopy] = {}
         self._led: dict[Partition, None] = {}
         self._proposals: dict[Partition, None] = {}
+        self._declined: dict[Partition, PartitionImage] = {}
         self._asking = False
         self._looking = False
 
     def apply(self, partition: Partition, placed: PartitionImage) -> None:
         """Have a copy lead, follow somebody, or wait for somebody to lead."""
         now_ms = self._node.timers.now_ms
-        if placed.leader == self._me:
+        self._declined.pop(partition, None)
+        if placed.leader == self._me and partition.lost_records and len(placed.isr) > 1:
+            self._decline(partition, placed)
+        elif placed.leader == self._me:
             self._unfollow(partition)
             partition.lead(placed, self._me, now_ms)
             self._watch(partition)
@@ -189,6 +193,18 @@ class Replicas:
             self._copies[partition] = copy
             copy.begin()
 
+    def _decline(self, partition: Partition, placed: PartitionImage) -> None:
+        """Not lead, for others have what the disk lost here; have the controller choose them."""
+        self._unfollow(partition)
+        self._led.pop(partition, None)
+        partition.follow(placed)
+        self._declined[partition] = placed
+        self._proposals[partition] = None
+        facts = {"partition": str(partition.name), "end": partition.log.end_offset}
+        event = "does not lead: records are missing that had been synced"
+        self._node.outbox.append(Notice("error", event, facts))
+        self._propose()
+
     def _unfollow(self, partition: Partition) -> None:
         copy = self._copies.pop(partition, None)
         if copy is not None:
@@ -228,7 +244,7 @@ class Replicas:
         """Ask the controller for what was proposed, unless it is being asked."""
         if self._asking:
             return
-        self._proposals = {each: None for each in self._proposals if _is_proposing(each)}
+        self._proposals = {each: None for each in self._proposals if self._is_proposing(each)}
         controller = self._node.controller_id
         if not self._proposals:
             return
@@ -260,7 +276,9 @@ class Replicas:
         )
 
     def _proposal(self, partition: Partition) -> AlterPartitionRequestPartitionData:
-        in_sync = partition.in_sync
+        in_sync, declined = partition.in_sync, self._declined.get(partition)
+        if declined is not None:
+            return _resignation(partition, declined, self._me)
         assert in_sync is not None
         assert in_sync.proposed is not None
         members = [
@@ -287,7 +305,7 @@ class Replicas:
                 partition = by_key.get((topic.topic_id, told.partition_index))
                 if partition is not None:
                     self._settle(partition, told)
-        self._proposals = {each: None for each in self._proposals if _is_proposing(each)}
+        self._proposals = {each: None for each in self._proposals if self._is_proposing(each)}
         if self._proposals:
             self._ask_later()
         else:
@@ -308,7 +326,21 @@ class Replicas:
         if told.error_code == 0 and told.leader_epoch == partition.leader_epoch and nobody_left:
             partition.agree(told.isr, told.partition_epoch, self._node.timers.now_ms)
 
+    def _is_proposing(self, partition: Partition) -> bool:
+        in_sync = partition.in_sync
+        proposes = in_sync is not None and in_sync.proposed is not None
+        return not partition.retired and (proposes or partition in self._declined)
 
-def _is_proposing(partition: Partition) -> bool:
-    in_sync = partition.in_sync
-    return not partition.retired and in_sync is not None and in_sync.proposed is not None
+
+def _resignation(
+    partition: Partition, placed: PartitionImage, me: int
+) -> AlterPartitionRequestPartitionData:
+    """Return the proposal of a leader that has not begun to lead, and will not."""
+    others = [BrokerState(broker_id=member) for member in placed.isr if member != me]
+    return AlterPartitionRequestPartitionData(
+        partition_index=partition.name.partition,
+        leader_epoch=placed.leader_epoch,
+        new_isr_with_epochs=others,
+        leader_recovery_state=GIVES_UP,
+        partition_epoch=placed.partition_epoch,
+    )

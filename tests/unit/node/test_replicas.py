@@ -279,6 +279,34 @@ def test_a_leader_that_nobody_can_follow_goes_on_though_it_is_damaged() -> None:
     assert ends(replicas)[:2] == [8, 8]
 
 
+def test_a_copy_whose_disk_lost_records_declines_to_lead_until_it_has_them_again() -> None:
+    replicas = ready()
+    send(leader_of(replicas), 2)
+    replicas.calm(12)
+    loser = replicas.stands[2]
+    loser.partition.lost_records = True
+    replicas.move(2)
+    loser.hear()
+    ((_, _, request, _),) = replicas.proposals
+    assert proposed(request) == [1, 3]
+    assert request.topics[0].partitions[0].leader_recovery_state == GIVES_UP
+    assert not loser.partition.leads
+    replicas.calm(30)
+    assert (replicas.placed.leader, sorted(replicas.placed.isr)) == (1, [1, 2, 3])
+    assert not loser.partition.lost_records
+
+
+def test_the_last_one_leads_whatever_its_disk_lost() -> None:
+    replicas = ready({"min.insync.replicas": "1"})
+    loser = replicas.stands[2]
+    replicas.stop(3)
+    replicas.calm(3)
+    loser.partition.lost_records = True
+    replicas.stop(1)
+    replicas.run()
+    assert leader_of(replicas) is loser
+
+
 def read_all_of(stand: Stand) -> None:
     partition = stand.partition
     offset = 0
@@ -301,3 +329,22 @@ def test_the_nearest_copy_is_one_in_sync_in_the_consumers_rack() -> None:
     replicas.stop(3)
     replicas.run()
     assert nearest(leader.partition, "r3", 2) == -1
+
+
+def test_damage_that_a_scrub_found_is_fetched_again() -> None:
+    replicas = ready({"segment.bytes": "1024"})
+    leader = leader_of(replicas)
+    for _ in range(30):
+        send(leader, 2)
+        replicas.calm(1)
+    replicas.calm(10)
+    follower = replicas.stands[3]
+    second = follower.partition.log.segments[1]
+    path = second.paths[0]
+    follower.disk.flip(path, (follower.disk.open(path).size() // 2) * 8)
+    second.trust.forget(second)
+    follower.do(lambda: follower.partition.found_damage(second.base_offset))
+    assert follower.partition.log.end_offset == second.base_offset
+    replicas.calm(30)
+    assert (ends(replicas), sorted(replicas.placed.isr)) == ([60, 60, 60], [1, 2, 3])
+    follower.do(lambda: read_all_of(follower))
