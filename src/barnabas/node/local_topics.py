@@ -213,6 +213,7 @@ class LocalTopics:
             self._node.commits,
             self._high_watermarks.pop(known, 0),
         )
+        partition.lost_records = recovered.lost_synced
         self.partitions[name] = partition
         return partition
 
