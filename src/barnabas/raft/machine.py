@@ -201,10 +201,7 @@ class Raft:
 
     def open(self) -> Recovered:
         """Read what was stored; raise `StorageError` where what was promised is damaged."""
-        if not self._disk.exists(self._folder):
-            self._disk.make_folder(self._folder)
-        # Votes are kept in it, and no vote is safe in a folder that may vanish.
-        self._disk.sync_folder(self._folder.rpartition("/")[0])
+        self._make_folder()
         stored = self._state_file.load()
         self.directory = load_directory_id(self._disk, self._folder, self.rng, new=stored is None)
         snapshot = self.snapshots.open()
@@ -231,7 +228,8 @@ class Raft:
             self.become(Follower(self))
         else:
             self.forget_leader()
-            self.become(Unattached(self))
+            # Nobody is disturbed by one that asks early, and a new cluster need not wait.
+            self.become(Unattached(self, self.rng.randint(1, self.settings.election_timeout_ms)))
 
     def propose(self, records: Sequence[Pair], now_ms: int) -> int:
         """Append records as the active leader; they count once `high_watermark` reaches the result.
@@ -441,6 +439,15 @@ class Raft:
         if isinstance(role, Unattached):
             return max(1, role.deadline_ms - self.timers.now_ms)
         return None
+
+    def _make_folder(self) -> None:
+        """Have a folder; votes are kept in it, and none is safe in one that may vanish."""
+        # An earlier version wrote long logs anew beside themselves, and may have died meanwhile.
+        old = f"{self._folder}.old"
+        if not self._disk.exists(self._folder) and self._disk.exists(old):
+            self._disk.rename(old, self._folder)
+        self._disk.make_folder(self._folder)
+        self._disk.sync_folder(self._folder.rpartition("/")[0])
 
     def _flushed(self) -> None:
         self.role.flushed()
