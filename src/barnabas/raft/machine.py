@@ -181,6 +181,11 @@ class Raft:
         return self.voters.includes(self.key)
 
     @property
+    def is_lone(self) -> bool:
+        """Whether this node is all the majority there is."""
+        return len(self.voters) == 1 and self.is_voter
+
+    @property
     def log_end(self) -> LogEnd:
         """How up to date this node's log is."""
         return LogEnd(self.log.last_epoch, self.log.end_offset)
@@ -221,7 +226,7 @@ class Raft:
         """Take part. A lone voter leads at once, with all it has committed."""
         if self.leader_id == self.me:
             self.forget_leader()
-        if self._is_lone:
+        if self.is_lone:
             self.stand()
             self.commit_now()
         elif self.leader_id is not None and self.address_of(self.leader_id) is not None:
@@ -244,7 +249,7 @@ class Raft:
     def commit_now(self) -> None:
         """Sync here and now, while nobody is served: what a lone voter proposed is committed."""
         self.log.flush_now()
-        while isinstance(self.role, Leader) and self._is_lone:
+        while isinstance(self.role, Leader) and self.is_lone:
             self.role.advance()
             if self.high_watermark == self.end_offset:
                 break
@@ -253,7 +258,7 @@ class Raft:
     def resign(self) -> None:
         """Lead no more, and have the others elect another at once. A lone voter stays."""
         leader = self.role
-        if not isinstance(leader, Leader) or self._is_lone:
+        if not isinstance(leader, Leader) or self.is_lone:
             return
         successors = leader.successors()
         self.forget_leader()
@@ -428,10 +433,6 @@ class Raft:
     def not_leader(self, error: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> FetchResponse:
         """Tell a copy who leads instead."""
         return fetch_response(FetchAnswer(self.leadership, error))
-
-    @property
-    def _is_lone(self) -> bool:
-        return len(self.voters) == 1 and self.is_voter
 
     def election_wait_left(self) -> int | None:
         """Return what is left of a wait: later epochs must not put it off for ever."""

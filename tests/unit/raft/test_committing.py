@@ -61,6 +61,12 @@ def test_a_lone_voter_is_active_before_start_returns() -> None:
     assert member.heard.records == [A, B]
 
 
+def test_a_lone_voter_sleeps_when_nothing_happens() -> None:
+    member = RaftMember(count=1).start()
+    member.sync()
+    assert member.timers.next_ms is None
+
+
 def test_a_lone_voter_commits_with_its_sync() -> None:
     member = RaftMember(count=1).start()
     end = member.raft.propose([A], 0)
