@@ -235,6 +235,7 @@ class LocalTopics:
         partition = self.by_id[topic.topic_id].pop(number)
         del self.partitions[partition.name]
         partition.retire()
+        self._node.coordinators.leadership_changed(partition.name)
         self._discard(f"{self.folder(topic.name)}/{number}", f"{topic.topic_id.hex()}-{number}")
 
     def _discard(self, folder: str, retired_name: str) -> None:

@@ -263,13 +263,18 @@ class Replicas:
             self._asking = False
 
     def _settle(self, partition: Partition, told: AlterPartitionResponsePartitionData) -> None:
-        """Take in what became of one proposal; where that is not known, it stands."""
+        """Take in what became of one proposal; where that is not known, it stands.
+
+        Who is out of sync is not known for sure before the image says so: it may have to say first
+        that more must be in sync, and until then a leader could take itself for enough.
+        """
         in_sync = partition.in_sync
         if in_sync is None or told.error_code in REFUSED:
             if in_sync is not None:
                 in_sync.proposed = None
             return
-        if told.error_code == 0 and told.leader_epoch == partition.leader_epoch:
+        nobody_left = set(partition.isr) <= set(told.isr)
+        if told.error_code == 0 and told.leader_epoch == partition.leader_epoch and nobody_left:
             partition.agree(told.isr, told.partition_epoch, self._node.timers.now_ms)
 
 

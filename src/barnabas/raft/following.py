@@ -34,6 +34,8 @@ from barnabas.raft.voters import LISTENER
 if TYPE_CHECKING:
     from barnabas.raft.machine import Raft
 
+REFUSALS_MAX = 3
+
 
 class Follower(Role):
     """Copies the log of the leader that `Raft.leader_id` names."""
@@ -118,7 +120,7 @@ class Follower(Role):
                 self._fetched_piece(response)
             else:
                 self._failures += 1
-                self._later()
+                self._lost_touch()
 
         leader = raft.leader_id
         address = None if leader is None else raft.address_of(leader, self._failures)
@@ -127,6 +129,17 @@ class Follower(Role):
     def is_awaited(self, ticket: int) -> bool:
         """Whether an answer belongs to the last request: none is heard twice, or late."""
         return ticket == self._ticket
+
+    def _lost_touch(self) -> None:
+        """Try again; where nobody answers at all, miss the leader before the time is over.
+
+        A process that is gone refuses connections at once. Should the others still hear of the
+        leader, they grant no pre-vote, and nothing is disturbed.
+        """
+        if self._failures >= REFUSALS_MAX:
+            self._miss_leader()
+        else:
+            self._later()
 
     def _later(self) -> None:
         self._snapshot = None
@@ -140,6 +153,7 @@ class Follower(Role):
                 self._later()
         else:
             self.has_fetched = True
+            self._failures = 0
             self._leader_is_there()
             self._take(answer)
 

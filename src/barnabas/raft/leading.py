@@ -174,7 +174,7 @@ class Leader(Role):
             raft.log.end_offset,
             raft.timers.now_ms,
             raft.timers.wall_ms,
-        )
+        ).high_watermark = facts.high_watermark
         self.advance()
         if raft.role is self:
             self.membership.fetched()

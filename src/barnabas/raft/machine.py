@@ -233,8 +233,9 @@ class Raft:
             self.become(Follower(self))
         else:
             self.forget_leader()
-            # Nobody is disturbed by one that asks early, and a new cluster need not wait.
-            self.become(Unattached(self, self.rng.randint(1, self.settings.election_timeout_ms)))
+            # A pre-vote disturbs nobody, and a cluster that starts has waited long enough.
+            soon_ms = self.rng.randint(1, max(1, self.settings.election_timeout_ms // 4))
+            self.become(Unattached(self, soon_ms))
 
     def propose(self, records: Sequence[Pair], now_ms: int) -> int:
         """Append records as the active leader; they count once `high_watermark` reaches the result.
@@ -254,6 +255,12 @@ class Raft:
             if self.high_watermark == self.end_offset:
                 break
             self.log.flush_now()  # committing may have led to more
+
+    def applied_offsets(self) -> dict[NodeId, int]:
+        """Return up to where other nodes know the log to be committed, as the leader hears."""
+        if not isinstance(self.role, Leader):
+            return {}
+        return {replica.key.id: replica.high_watermark for replica in self.role.replicas}
 
     def resign(self) -> None:
         """Lead no more, and have the others elect another at once. A lone voter stays."""
