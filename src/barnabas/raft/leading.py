@@ -83,8 +83,7 @@ class Leader(Role):
             raft.resign()
             return
         self._appended()
-        self._call_voters()
-        self._check_quorum()
+        self._watch_voters()
 
     def leave(self) -> None:
         """Answer everyone who waits: somebody else leads, or nobody."""
@@ -113,7 +112,9 @@ class Leader(Role):
     def append_voters(self) -> None:
         """Go on after the membership changed: what is a majority may have, too."""
         self._appended()
-        self.advance()
+        self._watch_voters()
+        if self.raft.role is self:
+            self.advance()
 
     def _appended(self) -> None:
         self.raft.log.flush()
@@ -218,6 +219,12 @@ class Leader(Role):
             facts = parked.facts
             if facts.log_end.offset < end or facts.high_watermark < high_watermark:
                 self._release(parked)
+
+    def _watch_voters(self) -> None:
+        """Keep an eye on the others, where there are any: a lone voter sleeps."""
+        if not self.raft.is_lone:
+            self._call_voters()
+            self._check_quorum()
 
     def _call_voters(self) -> None:
         """Tell voters that have not fetched for a while who leads."""
