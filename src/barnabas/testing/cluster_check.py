@@ -36,7 +36,7 @@ class Transaction(NamedTuple):
 
     number: int
     first: int
-    count: int
+    size: int
     outcome: str
     """committed, aborted, or unknown where the producer never heard."""
 
@@ -136,10 +136,10 @@ def check_transactions(
     for producer, transactions in ledgers.items():
         for each in transactions:
             there = sum(
-                number in shown[producer] for number in range(each.first, each.first + each.count)
+                number in shown[producer] for number in range(each.first, each.first + each.size)
             )
             if kind := _ending_problem(each, there):
-                problems[kind].append((producer, each.number, f"{there} of {each.count}"))
+                problems[kind].append((producer, each.number, f"{there} of {each.size}"))
     return list(_told(problems))
 
 
@@ -159,10 +159,10 @@ def _note_aborted(reading: Reading, problems: Problems) -> None:
 
 def _ending_problem(transaction: Transaction, there: int) -> str:
     if transaction.outcome == "committed":
-        return "" if there == transaction.count else "lost"
+        return "" if there == transaction.size else "lost"
     if transaction.outcome == "aborted":
         return "aborted" if there else ""
-    return "torn" if 0 < there < transaction.count else ""
+    return "torn" if 0 < there < transaction.size else ""
 
 
 def transactions_of(diary: Iterable[Mapping[str, Any]]) -> list[Transaction]:

@@ -11,6 +11,7 @@ Where the nodes live (`cluster_places`) and what their folders are made of (`mou
 default they share an address and a folder of the machine.
 """
 
+import signal
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -159,8 +160,11 @@ class ClusterProcesses:
         return eventually(self._quorum_leader)
 
     def stop(self) -> dict[int, int]:
-        """Stop all nodes in good order; return their exit codes."""
-        return {number: node.terminate() for number, node in self.nodes.items() if node.running}
+        """Stop all nodes at the same time; return their exit codes."""
+        running = {number: node for number, node in self.nodes.items() if node.running}
+        for node in running.values():
+            node.send(signal.SIGTERM)
+        return {number: node.wait() for number, node in running.items()}
 
     def close(self) -> None:
         """End whatever runs."""

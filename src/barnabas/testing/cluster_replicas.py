@@ -32,9 +32,7 @@ def stored_batches(folder: Path) -> list[StoredBatch]:
         file = disk.open(str(path))
         for _, header in walk(file, 0, file.size(), check=True):
             found.append(
-                StoredBatch(
-                    header.base_offset, header.last_offset, header.leader_epoch, header.crc
-                )
+                StoredBatch(header.base_offset, header.last_offset, header.leader_epoch, header.crc)
             )
     return found
 
@@ -57,9 +55,7 @@ def check_copies(copies: Mapping[int, Path], high_watermark: int) -> list[str]:
     return problems + compare_copies(batches, high_watermark)
 
 
-def compare_copies(
-    copies: Mapping[int, Sequence[StoredBatch]], high_watermark: int
-) -> list[str]:
+def compare_copies(copies: Mapping[int, Sequence[StoredBatch]], high_watermark: int) -> list[str]:
     """Return where copies differ below the high watermark, or use an offset twice."""
     problems: list[str] = []
     committed = {

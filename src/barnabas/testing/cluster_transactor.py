@@ -12,6 +12,8 @@ import argparse
 import signal
 import sys
 import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -66,7 +68,7 @@ class Transactor:
         while True:
             producer = Producer({**PRODUCER, **own})
             try:
-                _again(lambda: producer.init_transactions(CALL_S), self.ending)
+                _again(partial(producer.init_transactions, CALL_S), self.ending)
             except KafkaException as error:
                 self._diary.note("no start", reason=str(error))
                 if self.ending.wait(PAUSE_S):
@@ -108,7 +110,7 @@ class Transactor:
             producer.flush(CALL_S)  # the other half is aborted while records are on their way
 
 
-def _again(call: Any, ending: threading.Event | None = None) -> None:  # noqa: ANN401 - a bound method
+def _again(call: Callable[[], object], ending: threading.Event | None = None) -> None:
     """Make a call until it does not ask to be made again."""
     while True:
         try:

@@ -112,9 +112,7 @@ def _about(topics: Iterable[str] | None) -> MetadataRequest:
 
 def _quorum() -> DescribeQuorumRequest:
     partition = DescribeQuorumRequestPartitionData(partition_index=0)
-    topic = DescribeQuorumRequestTopicData(
-        topic_name="__cluster_metadata", partitions=[partition]
-    )
+    topic = DescribeQuorumRequestTopicData(topic_name="__cluster_metadata", partitions=[partition])
     return DescribeQuorumRequest(topics=[topic])
 
 

@@ -225,14 +225,9 @@ class Workload:
     def verdict(self) -> Verdict:
         """Read everything once more, and hold it against what everybody wrote down."""
         found = Verdict(problems=list(self._problems))
-        acks = {
-            number: read_acks(client.ledger)
-            for number, client in enumerate(self.producers, 1)
-        }
+        acks = {number: read_acks(client.ledger) for number, client in enumerate(self.producers, 1)}
         found.acknowledged = sum(len(a.numbers) for each in acks.values() for a in each.values())
-        stored = {
-            topic: self._read_again(topic, UNCOMMITTED, found) for topic in (LOAD, LEDGER)
-        }
+        stored = {topic: self._read_again(topic, UNCOMMITTED, found) for topic in (LOAD, LEDGER)}
         committed = self._read_again(LEDGER, COMMITTED, found)
         found.read = sum(len(reading.offsets) for reading in stored[LOAD].values())
         self._judge_log(acks, stored[LOAD], found)
