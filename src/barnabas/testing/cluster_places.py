@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Protocol
 
+NAMESPACES = "/var/run/netns"
 CLIENT_PORT = 9092
 PEER_PORT = 9093
 OUTSIDE = 254
@@ -91,7 +92,7 @@ class Network:
 
     def __init__(self, nodes: Sequence[int], number: int | None = None) -> None:
         """Take the nodes; two networks at a time need numbers that differ."""
-        _needs("ip", "nft")
+        _needs("ip", "nft", "nsenter")
         self._nodes = tuple(nodes)
         self._number = (os.getpid() if number is None else number) % 65_536
         self._tag = f"{self._number:04x}"
@@ -111,8 +112,12 @@ class Network:
         return self._host(node), PEER_PORT
 
     def prefix(self, node: int) -> list[str]:
-        """Enter the node's namespace."""
-        return ["ip", "netns", "exec", self._namespace(node)]
+        """Enter the node's namespace.
+
+        `ip netns exec` would give the process file systems of its own, too: a disk that is taken
+        down out here would stay mounted in there.
+        """
+        return ["nsenter", f"--net={NAMESPACES}/{self._namespace(node)}"]
 
     def cut(
         self, node: int, others: Iterable[int], *, inbound: bool = True, outbound: bool = True

@@ -213,6 +213,8 @@ def storm(
 def _report(
     scene: Scene, load: Workload, blowing: Storm, missing: dict[str, str]
 ) -> dict[str, Any]:
+    for number, node in scene.cluster.nodes.items():
+        (load.folder / f"node-{number}.log").write_text(node.log_text())
     load.finish()
     verdict = load.verdict()
     problems = scene.problems + verdict.problems
