@@ -13,18 +13,20 @@ from pathlib import Path
 from random import Random
 from typing import IO
 
-from barnabas.controller import topics as topic_decisions
+from barnabas.effects import Address
 from barnabas.logs import get
-from barnabas.metadata.records import MetadataRecord
 from barnabas.model.errors import BrokerError
+from barnabas.model.pending import Pending
 from barnabas.model.settings import Settings
 from barnabas.node.maintenance import Maintenance
 from barnabas.node.node import Node
+from barnabas.node.peers import voter_addresses
 from barnabas.server.disk import OsDisk
 from barnabas.server.server import Server
 
 CHECKPOINT_INTERVAL_MS = 10_000
 STOP_PATIENCE_S = 10
+LEAVE_PATIENCE_S = 10
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 RESERVE = ".reserve"
 RESERVE_BYTES = 64 * 1024
@@ -51,32 +53,45 @@ class BrokerProcess:
         self.node = Node(settings, OsDisk(), Random(os.urandom(16)))
         self.server = Server(self.node, loop)
         self.address = ("", 0)
+        self.peer_address: tuple[str, int] | None = None
+        """Where other brokers connect to; None in a cluster of one."""
         self._maintenance = Maintenance(self.node, self.server.wall_clock_ms)
         self._lock: IO[bytes] | None = None
 
-    def start(self) -> tuple[str, int]:
-        """Load the data and listen; return the address that clients connect to."""
+    async def start(self) -> tuple[str, int]:
+        """Load the data and listen; return the address that clients connect to.
+
+        In a cluster that takes until the others have let this broker in: it serves them from the
+        beginning, and clients from then on.
+        """
         folder = Path(self.settings.broker.data_dir)
         self.node.timers.now_ms = self.server.monotonic_ms()
         self.node.timers.wall_ms = self.server.wall_clock_ms()
         self._lock = open_folder(folder)
         # Bound before anything is written, accepting after everything is read.
-        self.address = self._bind()
+        broker, cluster = self.settings.broker, self.settings.cluster
+        self.address = self._bind(broker.host, broker.port, "--listen")
+        self.node.advertised = self._advertised(*self.address)
+        if cluster.voters:
+            self._bind_peers()
         self.node.partitions_max = descriptor_limit() // 2
         release_reserve(folder)
-        self.node.start(self.server.wall_clock_ms())
-        self._create_configured_topics()
+        serving = self.node.start(self.server.wall_clock_ms())
         fill_reserve(folder)
-        self.server.listen()
-        self.node.advertised = self._advertised(*self.address)
+        self.server.listen(peers=True)
         self._maintenance.start()
         self.node.timers.after(CHECKPOINT_INTERVAL_MS, self._checkpoint)
         self.server.run_event(lambda: None)
+        await self._done(serving)
+        await self._create_configured_topics()
+        self.server.listen(peers=False)
         spare_the_collector()
         return self.node.advertised
 
     async def stop(self) -> None:
-        """Stop cleanly: answer what is under way, sync everything, leave the clean marker."""
+        """Stop cleanly: let others take over, sync everything, leave the clean marker."""
+        if not self.node.is_alone:
+            await self._leave()
         self.server.stop_listening()
         self.server.run_event(self._flush_all)
         await self.server.driver.synced(STOP_PATIENCE_S)
@@ -96,16 +111,28 @@ class BrokerProcess:
         # A broker inside another program: what was spared must be collected now, its files with it.
         gc.unfreeze()
 
-    def _bind(self) -> tuple[str, int]:
-        broker = self.settings.broker
+    def _bind(self, host: str, port: int, flag: str, *, peers: bool = False) -> tuple[str, int]:
         try:
-            return self.server.bind(broker.host, broker.port)
+            return self.server.bind(host, port, peers=peers)
         except OSError as error:
             reason = error.strerror or str(error)
             if error.errno == errno.EADDRINUSE:
-                reason = "the port is in use; stop what uses it, or choose another with --listen"
-            where = f"{broker.host}:{broker.port}"
-            raise CannotStartError(f"cannot listen on {where}: {reason}") from error
+                reason = f"the port is in use; stop what uses it, or choose another with {flag}"
+            raise CannotStartError(f"cannot listen on {host}:{port}: {reason}") from error
+
+    def _bind_peers(self) -> None:
+        """Take the address for other brokers: a voter's is the one that all of them know."""
+        cluster = self.settings.cluster
+        known = voter_addresses(cluster.voters).get(self.node.node_id)
+        port = cluster.port or (0 if known is None else known.port)
+        host, found = self._bind(cluster.host, port, "--peer-listen", peers=True)
+        shown = cluster.advertised_host or host
+        if known is not None:
+            shown = known.host
+        elif shown in WILDCARDS:
+            shown = "localhost"
+        self.peer_address = shown, found
+        self.node.peer_address = Address(shown, found)
 
     def _flush_all(self) -> None:
         for partition in self.node.partitions.values():
@@ -119,31 +146,36 @@ class BrokerProcess:
         return shown, broker.advertised_port or port
 
     def _checkpoint(self) -> None:
-        points = self.node.recovery_points()
-        self.server.driver.in_background(
-            lambda: self.node.checkpoints.write_recovery_points(points)
-        )
+        self.server.driver.in_background(self.node.checkpoint())
         self.node.timers.after(CHECKPOINT_INTERVAL_MS, self._checkpoint)
 
-    def _create_configured_topics(self) -> None:
+    async def _create_configured_topics(self) -> None:
         """Make the topics that the settings name and that do not exist yet."""
-        node, records = self.node, list[MetadataRecord]()
+        broker, replication = self.settings.broker, self.settings.replication
         for topic in self.settings.topics:
-            if topic.name in node.image.topics:
+            if topic.name in self.node.image.topics:
                 continue
-            broker, replication = self.settings.broker, self.settings.replication
-            replicas = topic_decisions.place(
-                topic.partitions or broker.default_partitions,
-                topic.replication_factor or replication.default_replication_factor,
-                node.nodes,
+            copies = topic.replication_factor or replication.default_replication_factor
+            partitions = topic.partitions or broker.default_partitions
+            made = self.node.creation.create(
+                topic.name, partitions, copies, topic.config, self.server.wall_clock_ms()
             )
-            records.append(
-                topic_decisions.create_topic(
-                    node.image, topic.name, replicas, topic.config, node.topic_defaults, node.rng
-                )
-            )
-        if records:
-            node.commit_now(records, self.server.wall_clock_ms())
+            self.server.run_event(lambda: None)
+            await self._done(made)
+
+    async def _leave(self) -> None:
+        """Have others take over what is led here, and the quorum."""
+        leaving: list[Pending[bool]] = []
+        self.server.run_event(lambda: leaving.append(self.node.membership.leave()))
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._done(leaving[0]), LEAVE_PATIENCE_S)
+        self.server.run_event(self.node.quorum.raft.resign)
+
+    async def _done(self, pending: Pending[bool]) -> None:
+        """Wait for something that the node promised."""
+        done: asyncio.Future[bool] = self.loop.create_future()
+        pending.when_done(done.set_result, done.set_exception)
+        await done
 
 
 class CannotStartError(BrokerError):
@@ -226,7 +258,7 @@ def end_on_signals(loop: asyncio.AbstractEventLoop) -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def serve(settings: Settings, ready: Callable[[str, int], None]) -> None:
+def serve(settings: Settings, ready: Callable[[BrokerProcess], None]) -> None:
     """Run a broker until SIGTERM or SIGINT; a second signal ends it at once."""
     loop = new_event_loop()
     asyncio.set_event_loop(loop)
@@ -241,10 +273,10 @@ def serve(settings: Settings, ready: Callable[[str, int], None]) -> None:
     async def main() -> None:
         end_on_signals(loop)  # until it serves, there is nothing to stop cleanly
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        address = broker.start()
+        await broker.start()
         for number in STOP_SIGNALS:
             loop.add_signal_handler(number, on_signal)
-        ready(*address)
+        ready(broker)
         await stopping.wait()
         log.info("stopping")
         await broker.stop()

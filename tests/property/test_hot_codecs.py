@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from barnabas.model.errors import WireError
 from barnabas.model.ports import FileSlice
-from barnabas.protocol import fetch, produce
+from barnabas.protocol import fetch, produce, replica_fetch
 from barnabas.protocol.codec import decoder, encoder
+from barnabas.protocol.current_leader import Endpoint, Leader
 from barnabas.protocol.messages import fetch as fetch_messages
 from barnabas.protocol.messages import produce as produce_messages
 from barnabas.testing.random_messages import random_message
@@ -74,12 +75,9 @@ def test_produce_answers_are_written_alike(version: int, rng: Random) -> None:
     message = random_message(produce_messages.ProduceResponse, version, rng)
     assert isinstance(message, produce_messages.ProduceResponse)
     by_id = version >= produce.TOPIC_IDS_FROM
-    message.node_endpoints = []
     for topic in message.responses:
         for result in topic.partition_responses:
-            # What is only said of batches that fell in part, or of leaders that moved.
-            result.record_errors = []
-            result.current_leader = produce_messages.LeaderIdAndEpoch()
+            result.record_errors = []  # which is only said of batches that fell in part
     topics = [
         (
             topic.topic_id if by_id else topic.name,
@@ -91,13 +89,15 @@ def test_produce_answers_are_written_alike(version: int, rng: Random) -> None:
                     r.log_append_time_ms,
                     r.log_start_offset,
                     r.error_message,
+                    leader_in(r.current_leader),
                 )
                 for r in topic.partition_responses
             ],
         )
         for topic in message.responses
     ]
-    written = produce.encode_response(version, topics, message.throttle_time_ms)
+    endpoints = endpoints_in(message.node_endpoints)
+    written = produce.encode_response(version, topics, message.throttle_time_ms, endpoints)
     assert written == encoder(produce_messages.ProduceResponse, version)(message)
 
 
@@ -110,8 +110,9 @@ def test_fetch_requests_are_read_alike(version: int, rng: Random) -> None:
     encoded = encoder(fetch_messages.FetchRequest, version)(message)
     found = fetch.parse_request(version, memoryview(HEAD + encoded), len(HEAD))
     by_id = version >= fetch.TOPIC_IDS_FROM
+    named = version <= fetch.REPLICA_ID_UNTIL
     assert found == fetch.FetchRequest(
-        message.replica_id if version <= fetch.REPLICA_ID_UNTIL else -1,
+        message.replica_id if named else message.replica_state.replica_id,
         message.max_wait_ms,
         message.min_bytes,
         message.max_bytes,
@@ -140,7 +141,58 @@ def test_fetch_requests_are_read_alike(version: int, rng: Random) -> None:
             for topic in message.forgotten_topics_data
         ],
         message.rack_id,
+        message.replica_state.replica_epoch,
     )
+
+
+@several
+@given(rng=randoms)
+def test_followers_write_requests_that_are_read_alike(rng: Random) -> None:
+    message = random_message(fetch_messages.FetchRequest, replica_fetch.VERSION, rng)
+    assert isinstance(message, fetch_messages.FetchRequest)
+    encoded = encoder(fetch_messages.FetchRequest, replica_fetch.VERSION)(message)
+    request = fetch.parse_request(replica_fetch.VERSION, memoryview(encoded), 0)
+    request = request._replace(replica_id=3, replica_epoch=rng.getrandbits(60))
+    body = replica_fetch.encode_request(request)
+    again, end = decoder(fetch_messages.FetchRequest, replica_fetch.VERSION)(body, 0)
+    assert end == len(body)
+    assert again.replica_state.replica_epoch == request.replica_epoch
+    assert fetch.parse_request(replica_fetch.VERSION, memoryview(body), 0) == request
+
+
+@several
+@given(rng=randoms)
+def test_followers_read_answers_alike(rng: Random) -> None:
+    message = random_message(fetch_messages.FetchResponse, replica_fetch.VERSION, rng)
+    assert isinstance(message, fetch_messages.FetchResponse)
+    body = encoder(fetch_messages.FetchResponse, replica_fetch.VERSION)(message)
+    found = replica_fetch.parse_response(memoryview(body))
+    assert (found.error_code, found.session_id) == (message.error_code, message.session_id)
+    assert [result._replace(records=memoryview(b"")) for result in found.results] == [
+        replica_fetch.Copied(
+            topic.topic_id,
+            r.partition_index,
+            r.error_code,
+            r.high_watermark,
+            r.log_start_offset,
+            memoryview(b""),
+            diverging_in(r.diverging_epoch),
+            leader_in(r.current_leader),
+        )
+        for topic in message.responses
+        for r in topic.partitions
+    ]
+    stored = [bytes(r.records or b"") for topic in message.responses for r in topic.partitions]
+    assert [bytes(result.records) for result in found.results] == stored
+
+
+@several
+@given(rng=randoms)
+def test_answers_that_are_cut_short_are_refused(rng: Random) -> None:
+    message = random_message(fetch_messages.FetchResponse, replica_fetch.VERSION, rng)
+    body = encoder(fetch_messages.FetchResponse, replica_fetch.VERSION)(cast("Any", message))
+    with pytest.raises(WireError):
+        replica_fetch.parse_response(memoryview(body)[: rng.randrange(len(body))])
 
 
 @every_fetch
@@ -150,14 +202,9 @@ def test_fetch_answers_are_written_alike(version: int, rng: Random) -> None:
     message = random_message(fetch_messages.FetchResponse, version, rng)
     assert isinstance(message, fetch_messages.FetchResponse)
     by_id = version >= fetch.TOPIC_IDS_FROM
-    message.node_endpoints = []
     for topic in message.responses:
         for result in topic.partitions:
-            # What is only said of followers, of leaders that moved and of snapshots.
-            result.diverging_epoch = fetch_messages.EpochEndOffset()
-            result.current_leader = fetch_messages.LeaderIdAndEpoch()
-            result.snapshot_id = fetch_messages.SnapshotId()
-            result.preferred_read_replica = -1
+            result.snapshot_id = fetch_messages.SnapshotId()  # only said of the metadata log
             result.records = result.records or b""  # never null: librdkafka minds
     topics = [
         (topic.topic_id if by_id else topic.topic, [told(r) for r in topic.partitions])
@@ -169,6 +216,7 @@ def test_fetch_answers_are_written_alike(version: int, rng: Random) -> None:
         throttle_ms=message.throttle_time_ms,
         error_code=message.error_code,
         session_id=message.session_id,
+        endpoints=endpoints_in(message.node_endpoints),
     )
     assert joined(chunks) == encoder(fetch_messages.FetchResponse, version)(message)
 
@@ -185,7 +233,28 @@ def told(result: fetch_messages.PartitionData) -> fetch.FetchResult:
         result.log_start_offset,
         slice_ if content else None,
         None if aborted is None else tuple((a.producer_id, a.first_offset) for a in aborted),
+        diverging_in(result.diverging_epoch),
+        leader_in(result.current_leader),
+        result.preferred_read_replica,
     )
+
+
+def diverging_in(told: fetch_messages.EpochEndOffset) -> fetch.Diverging | None:
+    found = fetch.Diverging(told.epoch, told.end_offset)
+    return None if found == (-1, -1) else found
+
+
+def leader_in(
+    told: fetch_messages.LeaderIdAndEpoch | produce_messages.LeaderIdAndEpoch,
+) -> Leader | None:
+    found = Leader(told.leader_id, told.leader_epoch)
+    return None if found == (-1, -1) else found
+
+
+def endpoints_in(
+    told: list[fetch_messages.NodeEndpoint] | list[produce_messages.NodeEndpoint],
+) -> list[Endpoint]:
+    return [Endpoint(each.node_id, each.host, each.port, each.rack) for each in told]
 
 
 @pytest.mark.parametrize("hand", ["produce", "fetch"])

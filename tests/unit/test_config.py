@@ -233,7 +233,10 @@ topics:
         (
             "cluster:\n  zzz: 1\n",
             "FILE, line 2: there is no key cluster.zzz; "
-            "the keys of cluster are cluster_id, bootstrap_servers.",
+            "the keys of cluster are cluster_id, bootstrap_servers, "
+            "roles, host, port, advertised_host, voters, election_timeout, fetch_timeout, "
+            "broker_session_timeout, broker_heartbeat_interval, snapshot_after_records, "
+            "leader_imbalance_check_interval.",
         ),
         (
             "broker:\n  port: 9092\nstorag:\n  flush: ack\n",
@@ -367,6 +370,111 @@ def test_a_wrong_flag_is_refused() -> None:
 def test_a_wrong_value_is_refused_even_where_it_is_overridden(folder: Folder) -> None:
     with pytest.raises(ConfigError, match=r"line 2: broker\.port"):
         folder.load("broker:\n  port: x\n", {}, {"broker.port": 1})
+
+
+# --- clusters ---
+
+VOTERS = "1@broker-1:9192, 2@broker-2:9192, 3@broker-3:9192"
+
+
+def test_a_voter_of_a_cluster(folder: Folder) -> None:
+    settings = folder.load(
+        """
+broker:
+  id: 2
+cluster:
+  host: 0.0.0.0
+  port: 9192
+  voters: [1@broker-1:9192, 2@broker-2:9192, 3@broker-3:9192]
+  election_timeout: 1500ms
+  broker_session_timeout: 6s
+replication:
+  fetch_size: 1MB
+  catch_up_rate: 20MB
+"""
+    )
+    cluster = settings.cluster
+    assert cluster.voters == ("1@broker-1:9192", "2@broker-2:9192", "3@broker-3:9192")
+    assert cluster.roles == "both"
+    assert cluster.election_timeout_ms == 1500
+    assert cluster.broker_session_timeout_ms == 6000
+    assert settings.replication.fetch_bytes == MIB
+    assert settings.replication.catch_up_bytes_per_second == 20 * MIB
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"broker.id": 4, "cluster.roles": "broker", "cluster.voters": VOTERS},
+        {"broker.id": 1, "cluster.host": "broker-1", "cluster.voters": VOTERS},
+        {"broker.id": 1, "cluster.voters": "1@localhost:1"},
+        {
+            "broker.id": 3,
+            "cluster.host": "10.0.0.3",
+            "cluster.advertised_host": "broker-3",
+            "cluster.voters": VOTERS,
+        },
+        {"cluster.voters": "1@[::1]:9192", "cluster.host": "::1"},
+    ],
+)
+def test_voters_that_agree_with_the_rest(flags: dict[str, object]) -> None:
+    assert load(None, {}, flags).cluster.voters
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (
+            {"cluster.voters": "broker-1:9192"},
+            "flag cluster.voters: cluster.voters is 'broker-1:9192'; write a list of id@host:port "
+            "such as [1@broker-1:9192, 2@broker-2:9192, 3@broker-3:9192].",
+        ),
+        (
+            {"cluster.voters": "1@localhost:70000"},
+            "flag cluster.voters: cluster.voters is '1@localhost:70000'; write a list of "
+            "id@host:port such as [1@broker-1:9192, 2@broker-2:9192, 3@broker-3:9192].",
+        ),
+        (
+            {"cluster.voters": "1@localhost:1,01@localhost:2", "cluster.port": 2},
+            "cluster.voters names broker 1 more than once; give each voter its own id.",
+        ),
+        (
+            {"broker.id": 9, "cluster.voters": VOTERS},
+            "cluster.voters does not name this broker (broker.id is 9); add 9@host:port to it, or "
+            'set cluster.roles to "broker".',
+        ),
+        (
+            {"cluster.voters": VOTERS, "cluster.roles": "broker", "cluster.host": "broker-1"},
+            'cluster.roles is "broker", but cluster.voters names this broker (broker.id is 1); '
+            "take it out of cluster.voters, or leave roles out.",
+        ),
+        (
+            {"cluster.roles": "controller"},
+            'cluster.roles is "controller", but cluster.voters is empty: a broker on its own does '
+            "everything; name the voters, or leave roles out.",
+        ),
+        (
+            {"cluster.voters": VOTERS, "cluster.host": "broker-1", "cluster.port": 9193},
+            "cluster.port is 9193, but cluster.voters says that broker 1 listens on "
+            "broker-1:9192; make the two agree.",
+        ),
+        (
+            {"cluster.voters": VOTERS},
+            "cluster.host is '127.0.0.1', but cluster.voters says that broker 1 listens on "
+            "broker-1:9192; make the two agree, or set cluster.advertised_host to 'broker-1' where "
+            "both are the same place.",
+        ),
+        (
+            {"cluster.broker_session_timeout": "3s"},
+            "cluster.broker_heartbeat_interval (2s) must be at most half of "
+            "cluster.broker_session_timeout (3s), lest one late heartbeat fences a broker; raise "
+            "the second.",
+        ),
+        ({"cluster.roles": "observer"}, 'write one of "both", "broker", "controller".'),
+    ],
+)
+def test_clusters_that_cannot_be(flags: dict[str, object], message: str) -> None:
+    assert message in refusal({}, flags)
 
 
 # --- the table, the example and the manual ---

@@ -10,8 +10,12 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from barnabas.model.errors import BrokerError, ConfigError, SyncFailedError
+
+if TYPE_CHECKING:
+    from barnabas.app import BrokerProcess
 
 CANNOT_START = 1
 WRONG_USE = 2
@@ -21,6 +25,10 @@ EXAMPLE = """example:
   barnabas serve --listen 127.0.0.1:9092 --data ./data
   barnabas serve --listen 0.0.0.0:9092 --data /var/lib/barnabas --config barnabas.yaml
   barnabas serve --listen 127.0.0.1:0 --json          # a free port, told in one line of JSON
+
+one of three brokers, each with an id of its own and the same voters:
+  barnabas serve --node-id 1 --listen 10.0.0.1:9092 --peer-listen 10.0.0.1:9192 --data ./data \\
+    --voters 1@10.0.0.1:9192,2@10.0.0.2:9192,3@10.0.0.3:9192
 """
 
 HINTS = """
@@ -44,6 +52,15 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--data", metavar="DIR", help="the folder for everything that is stored")
     made.add_argument("--config", metavar="FILE", type=Path, help="settings in YAML")
     made.add_argument("--node-id", metavar="N", help="this broker's number in the cluster")
+    made.add_argument(
+        "--peer-listen", metavar="HOST:PORT", help="where to listen for other brokers"
+    )
+    made.add_argument(
+        "--voters",
+        metavar="LIST",
+        help="who votes on metadata: 1@host:port,2@host:port,... the same for every broker",
+    )
+    made.add_argument("--roles", metavar="ROLES", help="both (the default), broker or controller")
     made.add_argument("--json", action="store_true", help="say ready, and log, in lines of JSON")
     made.add_argument("--log-level", default="info", help="debug, info, warning or error")
     made.add_argument("--hints", action="store_true", help="when ready, show what to type next")
@@ -65,7 +82,7 @@ def main(arguments: list[str]) -> int:
         settings = config.load(options.config, environment, _flags(options))
         from barnabas.app import serve
 
-        serve(settings, lambda host, port: _say_ready(options, host, port))
+        serve(settings, lambda broker: _say_ready(options, broker))
     except (BrokerError, SyncFailedError) as error:
         sys.stderr.write(f"barnabas: {error}\n")
         return _exit_code(error)
@@ -82,34 +99,52 @@ def _exit_code(error: BaseException) -> int:
 
 
 def _flags(options: argparse.Namespace) -> dict[str, object]:
-    flags: dict[str, object] = {"broker.data_dir": options.data, "broker.id": options.node_id}
+    flags: dict[str, object] = {
+        "broker.data_dir": options.data,
+        "broker.id": options.node_id,
+        "cluster.voters": options.voters,
+        "cluster.roles": options.roles,
+    }
     if options.listen is not None:
-        host, separator, port = options.listen.rpartition(":")
-        if not separator or not port.isdigit():
-            raise ConfigError(
-                f"--listen {options.listen!r} is not HOST:PORT; write 127.0.0.1:9092, for example"
-            )
-        flags["broker.host"] = host.strip("[]")
-        flags["broker.port"] = port
+        host, port = _host_and_port("--listen", options.listen)
+        flags |= {"broker.host": host, "broker.port": port}
+    if options.peer_listen is not None:
+        host, port = _host_and_port("--peer-listen", options.peer_listen)
+        flags |= {"cluster.host": host, "cluster.port": port}
     return flags
 
 
-def _say_ready(options: argparse.Namespace, host: str, port: int) -> None:
-    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+def _host_and_port(flag: str, address: str) -> tuple[str, str]:
+    host, separator, port = address.rpartition(":")
+    if not separator or not port.isdigit():
+        raise ConfigError(f"{flag} {address!r} is not HOST:PORT; write 127.0.0.1:9092, for example")
+    return host.strip("[]"), port
+
+
+def _say_ready(options: argparse.Namespace, broker: "BrokerProcess") -> None:
+    address = _shown(*broker.node.advertised)
+    peers = None if broker.peer_address is None else _shown(*broker.peer_address)
     started = time.clock_gettime(time.CLOCK_MONOTONIC) - _process_age_origin()
     if options.json:
-        line = {"event": "ready", "listen": address, "pid": os.getpid()}
+        line: dict[str, object] = {"event": "ready", "listen": address, "pid": os.getpid()}
+        if peers is not None:
+            line["peer_listen"] = peers
         if started > 0:
             line["seconds"] = round(started, 3)
         sys.stdout.write(json.dumps(line) + "\n")
     else:
         took = f" after {started:.2f} s" if started > 0 else ""
-        sys.stdout.write(f"barnabas is ready on {address}{took}\n")
+        others = "" if peers is None else f", for other brokers on {peers},"
+        sys.stdout.write(f"barnabas is ready on {address}{others}{took}\n")
         if options.hints:
             command = Path(sys.argv[0])
             shown = command if not command.is_absolute() else _relative(command)
             sys.stdout.write(HINTS.format(barnabas=shown, address=address))
     sys.stdout.flush()
+
+
+def _shown(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _relative(command: Path) -> Path:

@@ -55,6 +55,7 @@ class Kind(Enum):
     SIZE = "a size such as 512MB"
     TIME = "a time such as 30s or 7d"
     ADDRESSES = "a list of host:port such as [broker-1:9092, broker-2:9092]"
+    VOTERS = "a list of id@host:port such as [1@broker-1:9192, 2@broker-2:9192, 3@broker-3:9192]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,14 +141,15 @@ def _read_ratio(raw: Raw) -> float:
     return ratio
 
 
-def _read_addresses(raw: Raw) -> tuple[str, ...]:
+def _read_list(raw: Raw, form: str) -> tuple[str, ...]:
+    """Return items that all have a form, whose first group is a port."""
     parts = raw.split(",") if isinstance(raw, str) else raw or ()
-    addresses = tuple(part.strip() for part in parts)
-    for address in addresses:
-        found = re.fullmatch(r"\S+:([0-9]{1,5})", address, re.ASCII)
+    items = tuple(part.strip() for part in parts)
+    for item in items:
+        found = re.fullmatch(form, item, re.ASCII)
         if found is None or not 0 < int(found[1]) <= PORT_MAX:
             raise ValueError(raw)
-    return addresses
+    return items
 
 
 _READERS: dict[Kind, Callable[[Raw], object]] = {
@@ -157,7 +159,8 @@ _READERS: dict[Kind, Callable[[Raw], object]] = {
     Kind.BOOLEAN: lambda raw: parse_boolean(_read_text(raw)),
     Kind.SIZE: lambda raw: parse_size(_read_text(raw)),
     Kind.TIME: lambda raw: parse_time(_read_text(raw)),
-    Kind.ADDRESSES: _read_addresses,
+    Kind.ADDRESSES: lambda raw: _read_list(raw, r"\S+:([0-9]{1,5})"),
+    Kind.VOTERS: lambda raw: _read_list(raw, r"[0-9]{1,9}@[^\s@]+:([0-9]{1,5})"),
 }
 _FORMATS: dict[Kind, Callable[[int], str]] = {
     Kind.INTEGER: str,
@@ -165,7 +168,7 @@ _FORMATS: dict[Kind, Callable[[int], str]] = {
     Kind.TIME: format_time,
 }
 
-TEXT, INTEGER, RATIO, BOOLEAN, SIZE, TIME, ADDRESSES = Kind
+TEXT, INTEGER, RATIO, BOOLEAN, SIZE, TIME, ADDRESSES, VOTERS = Kind
 
 TABLE = (
     Key("broker", "id", "node_id", INTEGER, 0, INT_MAX),
@@ -180,6 +183,22 @@ TABLE = (
     Key("broker", "delete_topics", "delete_topics", BOOLEAN),
     Key("cluster", "cluster_id", "cluster_id", TEXT, optional=True),
     Key("cluster", "bootstrap_servers", "bootstrap_servers", ADDRESSES),
+    Key("cluster", "roles", "roles", TEXT, choices=("both", "broker", "controller")),
+    Key("cluster", "host", "host", TEXT),
+    Key("cluster", "port", "port", INTEGER, 0, PORT_MAX),
+    Key("cluster", "advertised_host", "advertised_host", TEXT, optional=True),
+    Key("cluster", "voters", "voters", VOTERS),
+    Key("cluster", "election_timeout", "election_timeout_ms", TIME, 50, INT_MAX),
+    Key("cluster", "fetch_timeout", "fetch_timeout_ms", TIME, 50, INT_MAX),
+    Key("cluster", "broker_session_timeout", "broker_session_timeout_ms", TIME, 100, INT_MAX),
+    Key("cluster", "broker_heartbeat_interval", "broker_heartbeat_interval_ms", TIME, 10, INT_MAX),
+    Key("cluster", "snapshot_after_records", "snapshot_after_records", INTEGER, 1, INT_MAX),
+    Key(
+        "cluster",
+        "leader_imbalance_check_interval",
+        "leader_imbalance_check_interval_ms",
+        TIME,
+    ),
     Key("storage", "segment_size", "segment_bytes", SIZE, SEGMENT_BYTES_MIN, INT_MAX),
     Key("storage", "segment_time", "segment_ms", TIME, 1),
     Key("storage", "retention_time", "retention_ms", TIME, UNLIMITED),
@@ -226,6 +245,18 @@ TABLE = (
     Key("replication", "replica_lag_time_max", "replica_lag_max_ms", TIME, 1),
     Key("replication", "replica_lag_records_max", "replica_lag_max_records", INTEGER),
     Key("replication", "unclean_leader_election", "unclean_leader_election", BOOLEAN),
+    Key(
+        "replication",
+        "internal_replication_factor",
+        "internal_replication_factor",
+        INTEGER,
+        1,
+        32,
+    ),
+    Key("replication", "fetchers", "fetchers", INTEGER, 1, 64),
+    Key("replication", "fetch_wait", "fetch_wait_ms", TIME, 1, INT_MAX),
+    Key("replication", "fetch_size", "fetch_bytes", SIZE, 1024, INT_MAX),
+    Key("replication", "catch_up_rate", "catch_up_bytes_per_second", SIZE),
     Key("groups", "offsets_partitions", "offsets_partitions", INTEGER, 1, 1000),
     Key("groups", "offsets_retention", "offsets_retention_ms", TIME, 1),
     Key("groups", "offsets_retention_check_interval", "offsets_retention_check_ms", TIME, 1),

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from barnabas.config import topics
+from barnabas.config import cluster, topics
 from barnabas.config.keys import BY_PATH, BY_VARIABLE, SECTIONS, TOPICS, Entry, Raw
 from barnabas.config.units import format_size
 from barnabas.model.errors import ConfigError
@@ -177,6 +177,7 @@ def _check_together(settings: Settings, problems: list[str]) -> None:
             f"performance.max_message_size ({format_size(largest)}) does not fit into "
             f"performance.max_request_size ({format_size(request)}); raise the second"
         )
+    problems += cluster.problems(settings)
 
 
 def _hint(name: str, known: Iterable[str], otherwise: str) -> str:

@@ -5,7 +5,9 @@ asks for, or raises the `ApiError` with which it is refused. Nothing changes her
 import re
 from collections.abc import Mapping, Sequence
 from random import Random
+from types import MappingProxyType
 
+from barnabas.controller.placement import circle_of, spread
 from barnabas.metadata import topic_config
 from barnabas.metadata.image import Image
 from barnabas.metadata.records import PartitionsAdded, TopicCreated, TopicDeleted
@@ -15,6 +17,7 @@ from barnabas.model.ids import NodeId
 NAME_LENGTH_MAX = 249
 NAME = re.compile(r"[a-zA-Z0-9._-]+")
 PARTITIONS_MAX = 100_000
+_NO_RACKS: Mapping[int, str] = MappingProxyType({})
 
 
 def check_name(name: str) -> None:
@@ -64,8 +67,14 @@ def create_topic(
     )
 
 
-def place(partitions: int, replication_factor: int, nodes: Sequence[NodeId]) -> list[list[int]]:
-    """Spread replicas evenly over the brokers there are."""
+def place(
+    partitions: int,
+    replication_factor: int,
+    nodes: Sequence[NodeId],
+    racks: Mapping[int, str] = _NO_RACKS,
+    start: int = 0,
+) -> list[list[int]]:
+    """Spread replicas evenly over the brokers there are, from one that the caller draws."""
     if not 0 < partitions <= PARTITIONS_MAX:
         raise ApiError(
             ErrorCode.INVALID_PARTITIONS,
@@ -77,10 +86,7 @@ def place(partitions: int, replication_factor: int, nodes: Sequence[NodeId]) -> 
             f"replication factor {replication_factor} needs that many brokers; "
             f"there {'is' if len(nodes) == 1 else 'are'} {len(nodes)}",
         )
-    return [
-        [nodes[(number + copy) % len(nodes)] for copy in range(replication_factor)]
-        for number in range(partitions)
-    ]
+    return spread(partitions, replication_factor, circle_of(nodes, racks), racks, start)
 
 
 def check_placement(assignments: Mapping[int, Sequence[int]], nodes: Sequence[NodeId]) -> None:
@@ -99,7 +105,12 @@ def check_placement(assignments: Mapping[int, Sequence[int]], nodes: Sequence[No
 
 
 def add_partitions(
-    image: Image, name: str, total: int, placement: Sequence[Sequence[int]], nodes: Sequence[NodeId]
+    image: Image,
+    name: str,
+    total: int,
+    placement: Sequence[Sequence[int]],
+    nodes: Sequence[NodeId],
+    racks: Mapping[int, str] = _NO_RACKS,
 ) -> PartitionsAdded:
     """Return the record that grows a topic to a number of partitions."""
     topic = image.topics.get(name)
@@ -118,8 +129,12 @@ def add_partitions(
         )
     if placement:
         check_placement(dict(enumerate(placement)), nodes)
-    copies = len(topic.partitions[0].replicas)
-    replicas = list(placement) or place(total, copies, nodes)[present:]
+    first = topic.partitions[0]
+    copies = len(first.replicas) - len(first.adding)
+    circle = circle_of(nodes, racks)
+    # The new ones go on around the circle from where the topic began, if that can be seen.
+    start = circle.index(first.replicas[0]) if first.replicas[0] in circle else 0
+    replicas = list(placement) or place(total, copies, nodes, racks, start)[present:]
     return PartitionsAdded(topic_id=topic.topic_id.hex(), replicas=[list(r) for r in replicas])
 
 

@@ -9,7 +9,6 @@ from itertools import islice
 from typing import NamedTuple, Protocol
 
 from barnabas.groups.directory import Directory, GroupType
-from barnabas.groups.endings import Endings
 from barnabas.groups.offset_expiry import tombstones_due
 from barnabas.groups.offset_reading import read_all, read_some
 from barnabas.groups.offset_records import (
@@ -28,6 +27,7 @@ from barnabas.model.coordination import (
     ProducerIdAndEpoch,
     Scheduler,
 )
+from barnabas.model.endings import Endings
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import NO_TOPIC_ID, TopicId, TopicPartition
 from barnabas.model.settings import GroupSettings
@@ -88,7 +88,8 @@ class Offsets:
         self._groups = groups
         self._image = image
         self._store = OffsetStore()
-        self.endings = Endings()
+        self.endings: Endings[int] = Endings()
+        """Of producers, by their ids."""
 
     def commit(
         self, request: offset_commit.OffsetCommitRequest, caller: Caller

@@ -4,13 +4,14 @@ Up to version 3 a producer adds partitions to its own transaction. From version 
 ask, for several transactions at once, to add partitions or only to verify that they are part of
 one (KIP-890). One partition that does not exist fails all of its transaction.
 
-The answer waits for a transaction that is being ended, up to a second: Kafka answers
-CONCURRENT_TRANSACTIONS and has clients ask again.
+A producer's answer waits for a transaction that is being ended, up to a second: Kafka answers
+CONCURRENT_TRANSACTIONS and has clients ask again. Brokers are answered at once, for many others
+wait behind them.
 """
 
 from collections.abc import Iterable
 
-from barnabas.handlers.answers import all_of
+from barnabas.handlers.answers import all_of, within
 from barnabas.handlers.context import RequestContext
 from barnabas.model.coordination import Outcome, ProducerIdAndEpoch
 from barnabas.model.errors import ErrorCode
@@ -29,6 +30,7 @@ from barnabas.transactions.machine import TransactionMachine, Verified
 
 SEVERAL_FROM = 4
 KNOWS_FENCED_FROM = 2
+PATIENCE_MS = 1000
 OLD_CLIENTS, NEW_CLIENTS = 0, 2
 """Transaction versions: brokers ask to add partitions only for clients of version 2."""
 
@@ -39,7 +41,7 @@ def handle(
     """Add or verify partitions, transaction by transaction."""
     if context.version >= SEVERAL_FROM:
         answers: list[AddPartitionsToTxnResult | Pending[AddPartitionsToTxnResult]] = [
-            _answer(node, transaction, context) for transaction in request.transactions
+            _answer_soon(node, transaction, context) for transaction in request.transactions
         ]
         return all_of(answers).map(
             lambda results: AddPartitionsToTxnResponse(results_by_transaction=results)
@@ -57,15 +59,31 @@ def handle(
     )
 
 
-def _answer(
+def _answer_soon(
     node: Node, transaction: AddPartitionsToTxnTransaction, context: RequestContext
 ) -> Pending[AddPartitionsToTxnResult]:
-    transactional_id = transaction.transactional_id
-    partitions = [
+    """Answer even where the coordinator's records are not copied for long."""
+
+    def late() -> AddPartitionsToTxnResult:
+        codes = dict.fromkeys(_partitions(transaction), ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return _result(transaction.transactional_id, codes)
+
+    return within(_answer(node, transaction, context), node.timers, PATIENCE_MS, late)
+
+
+def _partitions(transaction: AddPartitionsToTxnTransaction) -> list[TopicPartition]:
+    return [
         TopicPartition(topic.name, partition)
         for topic in transaction.topics
         for partition in topic.partitions
     ]
+
+
+def _answer(
+    node: Node, transaction: AddPartitionsToTxnTransaction, context: RequestContext
+) -> Pending[AddPartitionsToTxnResult]:
+    transactional_id = transaction.transactional_id
+    partitions = _partitions(transaction)
 
     def respond(result: Verified | ErrorCode) -> AddPartitionsToTxnResult:
         if not isinstance(result, ErrorCode):
@@ -101,7 +119,8 @@ def _ask(
     if not transactional_id:
         refused.complete(ErrorCode.INVALID_REQUEST)
         return refused
-    return node.transactions.ask(transactional_id, operation)
+    waits = context.version < SEVERAL_FROM
+    return node.transactions.ask(transactional_id, operation, waits=waits)
 
 
 def _exists(node: Node, partition: TopicPartition) -> bool:

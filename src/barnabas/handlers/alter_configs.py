@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from barnabas.controller import configs
-from barnabas.handlers.config_resources import check_broker, resource_type
+from barnabas.handlers.config_resources import check_known_broker, resource_type
 from barnabas.handlers.context import RequestContext
 from barnabas.metadata.records import ConfigChanged
 from barnabas.model.errors import ApiError, ErrorCode
@@ -52,7 +52,7 @@ def handle(
     if request.validate_only or not records:
         return response
     try:
-        return node.commit(records, context.now_ms).map(lambda _: response)
+        return node.controlling.change_configs(records, context.now_ms).map(lambda _: response)
     except ApiError as error:
         for refused in response.responses:
             refused.error_code = refused.error_code or error.code
@@ -78,7 +78,7 @@ def handle_incremental(
     if request.validate_only or not records:
         return response
     try:
-        return node.commit(records, context.now_ms).map(lambda _: response)
+        return node.controlling.change_configs(records, context.now_ms).map(lambda _: response)
     except ApiError as error:
         for refused in response.responses:
             refused.error_code = refused.error_code or error.code
@@ -108,10 +108,10 @@ def _replace(node: Node, resource: alter_configs.AlterConfigsResource) -> Config
         wanted[entry.name] = entry.value
     if resource_type(resource.resource_type) == "topic":
         return configs.replace_topic(
-            node.image, resource.resource_name, wanted, node.topic_defaults
+            node.draft, resource.resource_name, wanted, node.topic_defaults
         )
-    check_broker(node, resource.resource_name)
-    return configs.replace_broker(node.image, resource.resource_name, wanted)
+    check_known_broker(node, resource.resource_name)
+    return configs.replace_broker(node.draft, resource.resource_name, wanted)
 
 
 def _alter(node: Node, resource: incremental_alter_configs.AlterConfigsResource) -> ConfigChanged:
@@ -124,6 +124,6 @@ def _alter(node: Node, resource: incremental_alter_configs.AlterConfigsResource)
         operation = configs.Operation(entry.config_operation)
         changes.append(configs.Change(entry.name, operation, entry.value))
     if resource_type(resource.resource_type) == "topic":
-        return configs.alter_topic(node.image, resource.resource_name, changes, node.topic_defaults)
-    check_broker(node, resource.resource_name)
-    return configs.alter_broker(node.image, resource.resource_name, changes)
+        return configs.alter_topic(node.draft, resource.resource_name, changes, node.topic_defaults)
+    check_known_broker(node, resource.resource_name)
+    return configs.alter_broker(node.draft, resource.resource_name, changes)

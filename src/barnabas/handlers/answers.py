@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar, cast
 
 from barnabas.model.pending import Pending
+from barnabas.model.timers import Timers
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -31,6 +32,25 @@ def then(first: Pending[T], function: Callable[[T], R | Pending[R]]) -> Pending[
 
     first.when_done(go_on, answer.fail)
     return answer
+
+
+def within(answer: Pending[T], timers: Timers, limit_ms: int, late: Callable[[], T]) -> Pending[T]:
+    """Return an answer, or what is said instead where it takes too long."""
+    if answer.done:
+        return answer
+    limited: Pending[T] = Pending()
+    timer = timers.after(limit_ms, lambda: limited.complete_with(late))
+
+    def arrived(result: T) -> None:
+        timer.cancel()
+        limited.complete(result)
+
+    def failed(error: Exception) -> None:
+        timer.cancel()
+        limited.fail(error)
+
+    answer.when_done(arrived, failed)
+    return limited
 
 
 class _Collection(Generic[T]):

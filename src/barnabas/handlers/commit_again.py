@@ -1,8 +1,10 @@
 """OffsetCommit, once more: the short way for a member that commits the same partitions again.
 
-Only the offsets differ; see `shapes.py`. A new leader epoch or note is a new shape.
+Only the offsets differ; see `shapes.py`. A new leader epoch or note is a new shape. A coordinator
+that is another machine than it was, here or elsewhere, takes the long way.
 """
 
+from collections.abc import Callable
 from struct import Struct
 
 from barnabas.groups.machine import GroupMachine
@@ -27,7 +29,15 @@ CORRELATION_BYTES = 4
 class CommitShape:
     """Everything about a commit but its offsets, and about its answer but the correlation id."""
 
-    __slots__ = ("_answer", "_answer_rest", "_commit", "_coordinators", "_group", "_holes")
+    __slots__ = (
+        "_answer",
+        "_answer_rest",
+        "_commit",
+        "_coordinators",
+        "_group",
+        "_holes",
+        "_respond",
+    )
 
     def __init__(
         self,
@@ -35,13 +45,14 @@ class CommitShape:
         group: str,
         commit: RepeatedCommit,
         holes: Holes,
-        answer: bytes,
+        respond: Callable[[ErrorCode], bytes],
     ) -> None:
         self._coordinators = coordinators
         self._group = group
         self._commit = commit
         self._holes = holes
-        self._answer_rest = answer[CORRELATION_BYTES:]
+        self._respond = respond
+        self._answer_rest = respond(ErrorCode.NONE)[CORRELATION_BYTES:]
         self._answer = Struct(f">ii{len(self._answer_rest)}s")
 
     def answer(
@@ -73,7 +84,13 @@ class CommitShape:
         if shard.partition.high_watermark >= required:
             return content
         answer: Pending[list[Chunk]] = Pending()
-        shard.partition.when_safe(required, lambda: answer.complete([content[4:]]))
+
+        def refuse(error: Exception) -> None:
+            assert isinstance(error, ApiError)
+            rest = self._respond(error.code)[CORRELATION_BYTES:]
+            answer.complete([content[4 : 4 + CORRELATION_BYTES] + rest])
+
+        shard.safe(required).when_done(lambda _: answer.complete([content[4:]]), refuse)
         return answer
 
 
@@ -114,8 +131,12 @@ def learn(
     if holes.count != commit.count:
         return None
     head = response_header(OFFSET_COMMIT, version, 0)
-    answer = head + encoder(OffsetCommitResponse, version)(answered(request, ErrorCode.NONE))
-    shape = CommitShape(coordinators, request.group_id, commit, holes, answer)
+    write = encoder(OffsetCommitResponse, version)
+
+    def respond(code: ErrorCode) -> bytes:
+        return head + write(answered(request, code))
+
+    shape = CommitShape(coordinators, request.group_id, commit, holes, respond)
     return shape, header.body + len(holes.first_constant)
 
 

@@ -18,6 +18,15 @@ def resource_type(number: int) -> str:
     )
 
 
+def check_known_broker(node: Node, name: str) -> None:
+    """Refuse the name of a broker that there is not; an empty one means all of them."""
+    if name and name not in map(str, node.draft.brokers):
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"there is no broker {name!r}; there are {sorted(node.draft.brokers)}",
+        )
+
+
 def check_broker(node: Node, name: str) -> None:
     """Refuse another broker's name; an empty one means all of them."""
     if name not in ("", str(node.node_id)):

@@ -40,8 +40,9 @@ def _describe(node: Node, group_id: str) -> DescribedGroup | Pending[DescribedGr
         return DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
     try:
         shard = node.coordinators.groups.shard_for(group_id)
-        return shard.run(lambda: shard.machine.consumer.describe(group_id))
+        answer = shard.run(lambda: shard.machine.consumer.describe(group_id))
     except ApiError as error:
         return DescribedGroup(
             group_id=group_id, error_code=retriable(error.code), error_message=error.message
         )
+    return answer.or_refused(lambda code: DescribedGroup(group_id=group_id, error_code=code))

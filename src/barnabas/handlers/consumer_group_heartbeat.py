@@ -25,8 +25,9 @@ def handle(
     caller = caller_of(context)
     try:
         shard = node.coordinators.groups.shard_for(request.group_id)
-        return shard.run(lambda: shard.machine.consumer.heartbeat(request, caller))
+        answer = shard.run(lambda: shard.machine.consumer.heartbeat(request, caller))
     except ApiError as error:
         return ConsumerGroupHeartbeatResponse(
             error_code=retriable(error.code), error_message=error.message
         )
+    return answer.or_refused(lambda code: ConsumerGroupHeartbeatResponse(error_code=code))

@@ -11,6 +11,8 @@ class RequestContext:
     client_id: str | None
     client_host: str
     now_ms: int
+    peer: bool = False
+    """Whether another broker asks, over the listener that clients do not reach."""
     throttle_ms: int = 0
     """For how long the connection is not read after the answer (KIP-219)."""
     prefix_bytes: int = 0

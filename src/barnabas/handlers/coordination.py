@@ -12,6 +12,14 @@ from barnabas.node.node import Node
 
 R = TypeVar("R")
 
+COORDINATORS_TROUBLE = (
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.LEADER_NOT_AVAILABLE,
+    ErrorCode.NOT_CONTROLLER,
+    ErrorCode.REQUEST_TIMED_OUT,
+)
+"""A full disk; a controller that cannot be asked for the coordinators' topic."""
+
 
 def caller_of(context: RequestContext) -> Caller:
     """Return who asks, as coordinators want to know it."""
@@ -29,11 +37,11 @@ def ask_group(
     """Have a group's coordinator carry out an operation."""
     try:
         shard = node.coordinators.groups.shard_for(group_id)
-        return shard.run(lambda: operation(shard.machine))
+        return shard.run(lambda: operation(shard.machine)).or_refused(refused)
     except ApiError as error:
         return refused(retriable(error.code))
 
 
 def retriable(code: ErrorCode) -> ErrorCode:
-    """Return what a client should be told: a full disk is the coordinator's trouble."""
-    return ErrorCode.COORDINATOR_NOT_AVAILABLE if code is ErrorCode.KAFKA_STORAGE_ERROR else code
+    """Return what a client should be told: trouble behind the coordinator is the coordinator's."""
+    return ErrorCode.COORDINATOR_NOT_AVAILABLE if code in COORDINATORS_TROUBLE else code

@@ -3,9 +3,11 @@
 from collections import Counter
 
 from barnabas.controller import topics
+from barnabas.controller.placement import leave_out_inactive, racks_of
 from barnabas.handlers.context import RequestContext
-from barnabas.metadata.records import PartitionsAdded
+from barnabas.metadata.records import MetadataRecord
 from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.ids import NodeId
 from barnabas.model.pending import Pending
 from barnabas.node.node import Node
 from barnabas.protocol.messages.create_partitions import (
@@ -20,7 +22,7 @@ def handle(
 ) -> CreatePartitionsResponse | Pending[CreatePartitionsResponse]:
     """Grow topics."""
     times = Counter(topic.name for topic in request.topics)
-    results, records = [], list[PartitionsAdded]()
+    results, records = [], list[MetadataRecord]()
     partitions = 0
     for topic in request.topics:
         placement = [assignment.broker_ids for assignment in topic.assignments or ()]
@@ -30,7 +32,12 @@ def handle(
                     ErrorCode.INVALID_REQUEST, f"topic {topic.name!r} is named more than once"
                 )
             record = topics.add_partitions(
-                node.image, topic.name, topic.count, placement, node.nodes
+                node.draft,
+                topic.name,
+                topic.count,
+                placement,
+                [NodeId(broker) for broker in node.draft.brokers] if placement else node.nodes,
+                racks_of(node.draft),
             )
             node.check_room(partitions + len(record.replicas))
         except ApiError as error:
@@ -38,6 +45,8 @@ def handle(
             continue
         partitions += len(record.replicas)
         records.append(record)
+        first = topic.count - len(record.replicas)
+        records += leave_out_inactive(node.draft, record.topic_id, record.replicas, first)
         results.append(CreatePartitionsTopicResult(name=topic.name))
     response = CreatePartitionsResponse(results=results)
     if request.validate_only or not records:

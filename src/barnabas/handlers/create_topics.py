@@ -3,10 +3,12 @@
 from collections import Counter
 
 from barnabas.controller import topics
+from barnabas.controller.placement import leave_out_inactive
 from barnabas.handlers.context import RequestContext
 from barnabas.metadata import topic_config
-from barnabas.metadata.records import TopicCreated
+from barnabas.metadata.records import MetadataRecord, TopicCreated
 from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.ids import NodeId
 from barnabas.model.pending import Pending
 from barnabas.node.node import Node
 from barnabas.protocol.messages.create_topics import (
@@ -26,7 +28,7 @@ def handle(
 ) -> CreateTopicsResponse | Pending[CreateTopicsResponse]:
     """Make what can be made; say of the rest why not."""
     times = Counter(topic.name for topic in request.topics)
-    results, records = [], list[TopicCreated]()
+    results, records = [], list[MetadataRecord]()
     partitions = 0
     for topic in request.topics:
         try:
@@ -41,6 +43,7 @@ def handle(
             continue
         partitions += len(record.replicas)
         records.append(record)
+        records += leave_out_inactive(node.draft, record.topic_id, record.replicas)
         results.append(_created(node, record))
     response = CreateTopicsResponse(topics=results)
     if request.validate_only or not records:
@@ -69,12 +72,12 @@ def _decide(node: Node, topic: CreatableTopic) -> TopicCreated:
                 "with replicas placed by hand, partitions and replication factor must be -1",
             )
         placed = {a.partition_index: a.broker_ids for a in topic.assignments}
-        topics.check_placement(placed, node.nodes)
+        topics.check_placement(placed, [NodeId(broker) for broker in node.draft.brokers])
         replicas = [placed[index] for index in range(len(placed))]
     else:
         replicas = _place(node, topic)
     return topics.create_topic(
-        node.image, topic.name, replicas, config, node.topic_defaults, node.rng
+        node.draft, topic.name, replicas, node.settled_config(config), node.topic_defaults, node.rng
     )
 
 
@@ -85,7 +88,7 @@ def _place(node: Node, topic: CreatableTopic) -> list[list[int]]:
     copies = topic.replication_factor
     if copies == -1:
         copies = node.settings.replication.default_replication_factor
-    return topics.place(partitions, copies, node.nodes)
+    return node.place(partitions, copies)
 
 
 def _created(node: Node, record: TopicCreated) -> CreatableTopicResult:

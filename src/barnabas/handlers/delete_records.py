@@ -54,9 +54,15 @@ def _delete(node: Node, topic: str, wanted: DeleteRecordsPartition) -> Result | 
     partition.when_safe(
         offset,
         lambda: done.complete(_raise_start(partition, offset)),
-        lambda: done.complete(_refused(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)),
+        lambda: done.complete(_refused(index, _gone(partition))),
     )
     return done
+
+
+def _gone(partition: Partition) -> ErrorCode:
+    if partition.retired:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def _raise_start(partition: Partition, offset: int) -> Result:

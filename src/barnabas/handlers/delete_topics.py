@@ -35,14 +35,14 @@ def handle(
                 raise ApiError(  # noqa: TRY301
                     ErrorCode.TOPIC_DELETION_DISABLED, "delete_topics is off in the settings"
                 )
-            if name in node.coordinators.topics and name in node.image.topics:
+            if name in node.coordinators.topics and name in node.draft.topics:
                 raise ApiError(  # noqa: TRY301
                     ErrorCode.POLICY_VIOLATION,
                     f"{name} holds what groups or transactions must not lose; "
                     "delete groups and their offsets instead",
                 )
-            records.append(topics.delete_topic(node.image, name))
-            topic_id = node.image.topics[name].topic_id
+            records.append(topics.delete_topic(node.draft, name))
+            topic_id = node.draft.topics[name].topic_id
             results.append(DeletableTopicResult(name=name, topic_id=topic_id))
         except ApiError as error:
             results.append(_refused(topic, error))
@@ -76,7 +76,7 @@ def _name(node: Node, topic: DeleteTopicState) -> str:
         return topic.name
     if topic.topic_id == NO_TOPIC_ID:
         raise ApiError(ErrorCode.INVALID_REQUEST, "a topic is named neither by name nor by id")
-    found = node.image.topic_by_id(topic.topic_id)
+    found = node.draft.topic_by_id(topic.topic_id)
     if found is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID, "there is no topic with this id")
     return found.name

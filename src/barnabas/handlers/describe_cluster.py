@@ -1,7 +1,7 @@
 """DescribeCluster (key 60), versions 0 to 2."""
 
 from barnabas.handlers.context import RequestContext
-from barnabas.handlers.metadata import CLUSTER_OPERATIONS
+from barnabas.handlers.metadata import CLUSTER_OPERATIONS, controller_of
 from barnabas.model.errors import ErrorCode
 from barnabas.node.node import Node
 from barnabas.protocol.messages.describe_cluster import (
@@ -27,15 +27,20 @@ def handle(
             else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
             error_message="brokers (1) are to be asked for here",
         )
-    host, port = node.advertised
+    brokers = node.image.brokers.values() if request.include_fenced_brokers else node.brokers
     response = DescribeClusterResponse(
         endpoint_type=request.endpoint_type,
         cluster_id=node.image.cluster_id,
-        controller_id=node.node_id,
+        controller_id=controller_of(node),
         brokers=[
             DescribeClusterBroker(
-                broker_id=node.node_id, host=host, port=port, rack=node.settings.broker.rack
+                broker_id=broker.node_id,
+                host=broker.host,
+                port=broker.port,
+                rack=broker.rack,
+                is_fenced=broker.fenced,
             )
+            for broker in brokers
         ],
     )
     if request.include_cluster_authorized_operations:

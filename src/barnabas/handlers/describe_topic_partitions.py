@@ -1,7 +1,7 @@
 """DescribeTopicPartitions (key 75), version 0: metadata in pages (KIP-966)."""
 
 from barnabas.handlers.context import RequestContext
-from barnabas.handlers.metadata import TOPIC_OPERATIONS
+from barnabas.handlers.metadata import TOPIC_OPERATIONS, offline, trouble
 from barnabas.model.errors import ErrorCode
 from barnabas.model.ids import NO_TOPIC_ID
 from barnabas.node.node import Node
@@ -63,8 +63,10 @@ def _describe(node: Node, name: str, first: int, last: int) -> DescribeTopicPart
                 leader_epoch=partition.leader_epoch,
                 replica_nodes=partition.replicas,
                 isr_nodes=partition.isr,
-                eligible_leader_replicas=[],
+                eligible_leader_replicas=partition.eligible,
                 last_known_elr=[],
+                offline_replicas=offline(node, partition),
+                error_code=trouble(partition),
             )
             for index, partition in enumerate(topic.partitions[first:last], first)
         ],

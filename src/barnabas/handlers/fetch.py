@@ -3,14 +3,24 @@
 Whole batches are returned, from the one that holds the offset on, and at least one even over the
 limits. The answer waits until `min_bytes` are there, something went wrong, or `max_wait` is over.
 With read_committed nothing is returned from the last stable offset on, and the transactions that
-were aborted are listed: the client leaves out their records.
-Deviations: no follower fetching and no diverging epochs yet; followers do not exist.
+were aborted are listed: the client leaves out their records. Consumers that say where they stand
+are sent to a copy nearby that is in sync (KIP-392), and every copy serves consumers up to the high
+watermark it knows. Whoever asks for what follows a batch that the log does not hold is told
+where the two part (KIP-595).
+
+Followers ask as consumers do, over the listener for brokers; what is theirs alone is in
+`replica_fetch.py`.
+Deviations: a follower's request is answered at once when its next one comes, and each partition
+it names is answered with records at most once. A copy that follows answers NOT_LEADER_OR_FOLLOWER,
+not OFFSET_OUT_OF_RANGE, for an offset that it does not have yet.
 """
 
 from collections.abc import Iterable
 
 from barnabas.handlers.context import RequestContext
-from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.handlers.leadership import endpoints_of, leader_instead
+from barnabas.handlers.replica_fetch import note_progress, read_for_replica
+from barnabas.model.errors import ApiError, ErrorCode, WireError
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
 from barnabas.node.fetch_sessions import (
@@ -21,6 +31,7 @@ from barnabas.node.fetch_sessions import (
     Follower,
 )
 from barnabas.node.node import Node
+from barnabas.node.partition import Partition
 from barnabas.protocol.fetch import (
     TOPIC_IDS_FROM,
     FetchRequest,
@@ -30,6 +41,8 @@ from barnabas.protocol.fetch import (
 )
 
 READ_COMMITTED = 1
+FROM_FOLLOWERS_FROM = 11
+"""Consumers of earlier versions know only the leader."""
 
 Found = list[tuple[Followed, FetchResult]]
 
@@ -38,10 +51,14 @@ def handle(
     node: Node, request: FetchRequest, context: RequestContext
 ) -> list[Chunk] | Pending[list[Chunk]]:
     """Answer at once where there is enough, else wait."""
+    if request.replica_id >= 0 and not context.peer:
+        raise WireError("brokers fetch over the listener for brokers")
     try:
         follower, everything = _follower(node, request, context)
     except ApiError as error:
         return encode_response(context.version, [], error_code=error.code)
+    if request.replica_id >= 0:
+        note_progress(node, request)
     fetch = Fetch(node, request, context, follower, everything=everything)
     found, size, failed = fetch.look()
     enough = size >= request.min_bytes or failed or request.max_wait_ms <= 0
@@ -53,15 +70,23 @@ def handle(
 def _follower(node: Node, request: FetchRequest, context: RequestContext) -> tuple[Follower, bool]:
     """Return whose partitions are meant, and whether all of them are to be answered."""
     by_id = context.version >= TOPIC_IDS_FROM
+    replica_id = request.replica_id
     if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
         node.sessions.close(request.session_id)
         session = None
         if request.session_epoch == INITIAL_EPOCH and request.topics:
-            session = node.sessions.open(by_id=by_id)
-        follower = session or Follower()
+            if replica_id >= 0:
+                session = node.sessions.open_for_replica(replica_id, request.replica_epoch)
+            else:
+                session = node.sessions.open(by_id=by_id)
+        follower = session or Follower(replica_id)
         follower.follow(request.topics)
         return follower, True
-    session = node.sessions.resume(request.session_id, request.session_epoch, by_id=by_id)
+    session = node.sessions.resume(
+        request.session_id, request.session_epoch, by_id=by_id, replica_id=replica_id
+    )
+    if replica_id >= 0 and session.give_up is not None:
+        session.give_up()
     session.follow(request.topics)
     session.forget(request.forgotten)
     return session, False
@@ -113,21 +138,31 @@ class Fetch:
             result = self._read(followed, budget - size, first=size == 0)
             if result.records is not None:
                 size += result.records.length
-            elif result.error_code:
+            elif result.error_code or result.diverging or result.preferred_replica >= 0:
                 failed = True
-            elif result.high_watermark <= followed.wanted.fetch_offset:
+            elif self._is_drained(followed, result):
                 follower.suspects.pop(followed, None)
             if self.everything or followed.has_news(result):
                 found.append((followed, result))
         return found, size, failed
 
+    def _is_drained(self, followed: Followed, result: FetchResult) -> bool:
+        """Tell whether there is nothing more for now."""
+        offset = followed.wanted.fetch_offset
+        if self.request.replica_id >= 0:
+            if followed.has_news(result):
+                return False  # of the high watermark, which an answer is to say at last
+            return followed.partition is None or followed.partition.log.end_offset <= offset
+        return result.high_watermark <= offset
+
     def wait(self) -> Pending[list[Chunk]]:
         """Look again whenever a partition moves, until the consumer's patience is over."""
         if not self.in_session:
             for followed in self.follower.followed.values():
-                followed.attach(self.node.find(followed.key, followed.wanted.partition))
+                followed.attach(self.node.replica(followed.key, followed.wanted.partition))
         self.timer = self.node.timers.after(self.request.max_wait_ms, self._time_out)
         self.follower.waiting = self._look_again
+        self.follower.give_up = self._time_out
         self.pending.on_abandoned = self._let_go
         return self.pending
 
@@ -139,19 +174,25 @@ class Fetch:
             topics.setdefault(followed.key, []).append(result)
             if session is not None:
                 followed.sent(result)
-                if result.records is not None and not self.everything:
+                if session.replica_id >= 0:
+                    _leave_alone(session, followed, result)
+                elif result.records is not None and not self.everything:
                     # Served last next time, so that one busy partition starves no other.
                     session.suspects.pop(followed, None)
                     session.suspects[followed] = None
         if session is None or session.closed:
             self.follower.close()  # again, for a session that was closed while it waited
         context = self.context
-        context.throttle_ms = self.node.fetch_quota.use(context.client_id, size, context.now_ms)
+        if not context.peer:
+            quota = self.node.fetch_quota
+            context.throttle_ms = quota.use(context.client_id, size, context.now_ms)
+        moved = [result.leader for _, result in found if result.leader is not None]
         return encode_response(
             context.version,
             list(topics.items()),
             throttle_ms=context.throttle_ms,
             session_id=0 if session is None else session.session_id,
+            endpoints=endpoints_of(self.node, moved) if moved else (),
         )
 
     def _look_again(self, *, at_last: bool = False) -> None:
@@ -172,7 +213,7 @@ class Fetch:
         self.timer.cancel()
         # A later fetch of the same session may wait by now, and must go on to.
         if self.follower.waiting == self._look_again:
-            self.follower.waiting = None
+            self.follower.waiting = self.follower.give_up = None
 
     def _let_go(self) -> None:
         """The consumer is gone: nothing may keep looking on its behalf."""
@@ -183,29 +224,51 @@ class Fetch:
     def _read(self, followed: Followed, budget: int, *, first: bool) -> FetchResult:
         wanted = followed.wanted
         try:
-            partition = self.node.find(followed.key, wanted.partition)
+            partition = self._find(followed)
         except ApiError as error:
             followed.detach()
-            return FetchResult(wanted.partition, error.code)
+            return self._refused(followed, error.code)
         if self.in_session:
             followed.attach(partition)
+        limit_bytes = min(wanted.max_bytes, budget)
         try:
-            if wanted.leader_epoch != partition.leader_epoch:
-                partition.check_leader_epoch(wanted.leader_epoch)
+            if self.request.replica_id >= 0:
+                asking = self.request.replica_id
+                return read_for_replica(partition, asking, wanted, limit_bytes, at_least_one=first)
+            return self._read_committed(partition, followed, limit_bytes, first=first)
+        except ApiError as error:
+            if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
+                return self._out_of_range(partition, followed)
+            return self._refused(followed, error.code)
+
+    def _find(self, followed: Followed) -> Partition:
+        """Return the partition, led here or not where that is all the same to the consumer."""
+        number = followed.wanted.partition
+        if self.request.replica_id >= 0 or self.context.version < FROM_FOLLOWERS_FROM:
+            return self.node.find(followed.key, number)
+        return self.node.replica(followed.key, number)
+
+    def _read_committed(
+        self, partition: Partition, followed: Followed, limit_bytes: int, *, first: bool
+    ) -> FetchResult:
+        wanted = followed.wanted
+        if wanted.leader_epoch != partition.leader_epoch:
+            partition.check_leader_epoch(wanted.leader_epoch)
+        records, aborted, diverging, nearer = None, None, None, -1
+        if wanted.last_fetched_epoch >= 0 and partition.leads:  # others may not know all epochs yet
+            diverging = partition.diverges(wanted.last_fetched_epoch, wanted.fetch_offset)
+        if self.request.rack_id and partition.in_sync is not None:
+            rack_id = self.request.rack_id
+            nearer = self.node.replicas.nearest(partition, rack_id, wanted.fetch_offset)
+        if diverging is None and nearer < 0:
             records = partition.read(
                 wanted.fetch_offset,
-                min(wanted.max_bytes, budget),
+                limit_bytes,
                 committed_only=self.committed_only,
                 at_least_one=first,
             )
-            aborted = None
             if self.committed_only:
                 aborted = partition.aborted(wanted.fetch_offset, records)
-        except ApiError as error:
-            if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
-                high, start = partition.high_watermark, partition.log.start_offset
-                return FetchResult(wanted.partition, error.code, high, -1, start)
-            return FetchResult(wanted.partition, error.code)
         return FetchResult(
             wanted.partition,
             0,
@@ -214,4 +277,26 @@ class Fetch:
             partition.log.start_offset,
             records,
             aborted,
+            diverging,
+            None,
+            nearer,
         )
+
+    def _out_of_range(self, partition: Partition, followed: Followed) -> FetchResult:
+        wanted = followed.wanted
+        if not partition.leads and wanted.fetch_offset > partition.log.end_offset:
+            return self._refused(followed, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        high, start = partition.high_watermark, partition.log.start_offset
+        return FetchResult(wanted.partition, ErrorCode.OFFSET_OUT_OF_RANGE, high, -1, start)
+
+    def _refused(self, followed: Followed, code: ErrorCode) -> FetchResult:
+        number = followed.wanted.partition
+        leader = leader_instead(self.node, followed.key, number, code)
+        return FetchResult(number, code, leader=leader)
+
+
+def _leave_alone(session: FetchSession, followed: Followed, result: FetchResult) -> None:
+    """Say no more of a partition to a follower that has to act on what it is told first."""
+    if result.records is not None or result.error_code or result.diverging:
+        followed.is_busy = True
+        session.suspects.pop(followed, None)

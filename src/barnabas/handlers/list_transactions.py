@@ -5,9 +5,11 @@ States that nobody knows are named in the answer and match nothing, as in Kafka.
 match the whole id; see `transactions/pattern.py` for what it may use.
 """
 
+from functools import partial
+
 from barnabas.handlers.answers import all_of
 from barnabas.handlers.context import RequestContext
-from barnabas.model.errors import ApiError
+from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.node.node import Node
 from barnabas.protocol.messages.list_transactions import (
@@ -30,7 +32,7 @@ def handle(
     try:
         wanted = _wanted(request)
         answers: list[list[Transaction] | Pending[list[Transaction]]] = [
-            shard.run(lambda machine=shard.machine: machine.find(wanted))  # type: ignore[misc]
+            shard.run(partial(shard.machine.find, wanted)).or_refused(_elsewhere)
             for shard in node.coordinators.transactions.all_shards()
         ]
     except ApiError as error:
@@ -41,6 +43,11 @@ def handle(
         return Response(unknown_state_filters=unknown, transaction_states=listed)
 
     return all_of(answers).map(respond)
+
+
+def _elsewhere(_: ErrorCode) -> list[Transaction]:
+    """Return the transactions of a coordinator that moved: whoever has it now tells them."""
+    return []
 
 
 def _wanted(request: ListTransactionsRequest) -> Wanted:

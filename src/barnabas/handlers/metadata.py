@@ -1,12 +1,14 @@
 """Metadata (key 3), versions 0 to 13: topics by name or id, topics made on the way.
 
 A topic that is made for the asker is in the answer at once: Kafka answers LEADER_NOT_AVAILABLE
-and has the client come back. The image says who leads; all brokers are this one for now.
+and has the client come back. Where another broker leads it, that one may hear of it a little later.
+The controller is named where it is a broker: any broker takes its requests and passes them on.
 """
 
 from barnabas.controller.topics import check_name
+from barnabas.handlers.answers import all_of
 from barnabas.handlers.context import RequestContext
-from barnabas.metadata.image import TopicImage
+from barnabas.metadata.image import PartitionImage, TopicImage
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import NO_TOPIC_ID
 from barnabas.model.pending import Pending
@@ -32,16 +34,27 @@ def handle(
 ) -> MetadataResponse | Pending[MetadataResponse]:
     """Describe the brokers and the topics asked for; none asked for is all from version 1 on."""
     refused: dict[str, ErrorCode] = {}
-    for name in _to_create(node, request, context):
-        try:
-            node.auto_create(name, context.now_ms)
-        except ApiError as error:
-            refused[name] = error.code
-    if all(node.is_open(topic) for topic in _asked(node, request, context)):
+    making = [_make(node, name, context, refused) for name in _to_create(node, request, context)]
+    if not making:
         return _response(node, request, context, refused)
-    # A leader is named only once it serves: some clients give up where it does not know the topic.
-    opened = node.commit((), context.now_ms)
-    return opened.map(lambda _: _response(node, request, context, refused))
+    return all_of(list[bool | Pending[bool]](making)).map(
+        lambda _: _response(node, request, context, refused)
+    )
+
+
+def _make(
+    node: Node, name: str, context: RequestContext, refused: dict[str, ErrorCode]
+) -> Pending[bool]:
+    """Have a topic made; where that is refused, say so in the answer."""
+
+    def refuse(code: ErrorCode) -> bool:
+        refused[name] = code
+        return False
+
+    try:
+        return node.auto_create(name, context.now_ms).or_refused(refuse)
+    except ApiError as error:
+        return Pending.of(refuse(error.code))
 
 
 def _to_create(node: Node, request: MetadataRequest, context: RequestContext) -> list[str]:
@@ -81,22 +94,22 @@ def _response(
 ) -> MetadataResponse:
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else None
     if _wants_all(request, context):
-        topics = [_describe(topic, operations) for topic in node.image.topics.values()]
+        topics = [_describe(node, topic, operations) for topic in node.image.topics.values()]
     else:
         nameless = context.version >= NAMELESS_FROM
         topics = [
             _find(node, topic, operations, refused, nameless=nameless)
             for topic in request.topics or ()
         ]
-    host, port = node.advertised
     response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(
-                node_id=node.node_id, host=host, port=port, rack=node.settings.broker.rack
+                node_id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack
             )
+            for broker in node.brokers
         ],
         cluster_id=node.image.cluster_id,
-        controller_id=node.node_id,
+        controller_id=controller_of(node),
         topics=topics,
     )
     if request.include_cluster_authorized_operations:
@@ -115,13 +128,13 @@ def _find(
     if _by_id(wanted) or wanted.name is None:
         found = node.image.topic_by_id(wanted.topic_id)
         if found is not None and nameless:
-            return _describe(found, operations)
+            return _describe(node, found, operations)
         code = ErrorCode.UNKNOWN_TOPIC_ID if nameless else ErrorCode.INVALID_REQUEST
         name = None if nameless else ""
         return MetadataResponseTopic(error_code=code, name=name, topic_id=wanted.topic_id)
     topic = node.image.topics.get(wanted.name)
     if topic is not None:
-        return _describe(topic, operations)
+        return _describe(node, topic, operations)
     code = refused.get(wanted.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     try:
         check_name(wanted.name)
@@ -130,7 +143,26 @@ def _find(
     return MetadataResponseTopic(error_code=code, name=wanted.name, topic_id=NO_TOPIC_ID)
 
 
-def _describe(topic: TopicImage, operations: int | None) -> MetadataResponseTopic:
+def controller_of(node: Node) -> int:
+    """Return the broker that controls the cluster, or one that passes requests on to it."""
+    controller = node.controller_id
+    if controller is not None and controller in node.image.brokers:
+        return controller
+    return node.node_id if node.is_broker and controller is not None else -1
+
+
+def offline(node: Node, partition: PartitionImage) -> list[int]:
+    """Return the replicas that cannot be reached."""
+    living = {broker.node_id for broker in node.brokers}
+    return [replica for replica in partition.replicas if replica not in living]
+
+
+def trouble(partition: PartitionImage) -> ErrorCode:
+    """Return the error with which a partition is described: some have no leader."""
+    return ErrorCode.LEADER_NOT_AVAILABLE if partition.leader < 0 else ErrorCode.NONE
+
+
+def _describe(node: Node, topic: TopicImage, operations: int | None) -> MetadataResponseTopic:
     described = MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -142,6 +174,8 @@ def _describe(topic: TopicImage, operations: int | None) -> MetadataResponseTopi
                 leader_epoch=partition.leader_epoch,
                 replica_nodes=partition.replicas,
                 isr_nodes=partition.isr,
+                offline_replicas=offline(node, partition),
+                error_code=trouble(partition),
             )
             for index, partition in enumerate(topic.partitions)
         ],

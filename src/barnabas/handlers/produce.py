@@ -3,7 +3,9 @@ where the lowest is 3 (Kafka 4 does the same, KAFKA-18659).
 
 Topic ids from version 13. acks=0 gets no answer, and a failure closes the connection, as in
 Kafka. acks=1 is answered once the batch is in the log, acks=all once it is below the high
-watermark.
+watermark: NOT_ENOUGH_REPLICAS where too few copies are in sync to begin with,
+NOT_ENOUGH_REPLICAS_AFTER_APPEND where they are too few in the end, NOT_LEADER_OR_FOLLOWER where
+another broker leads before the batch was safe; from version 10 on with who that is (KIP-951).
 
 A transactional batch enters a partition where its producer has a transaction open already.
 Elsewhere the coordinator is asked first (KIP-890): from version 12 on to add the partition to the
@@ -16,14 +18,16 @@ refuses it as a whole.
 from struct import Struct
 
 from barnabas.handlers.context import RequestContext
+from barnabas.handlers.leadership import endpoints_of, leader_instead
 from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.errors import ApiError, ErrorCode, WireError
 from barnabas.model.ids import TopicPartition
 from barnabas.model.pending import Pending
-from barnabas.model.timers import Timer, Timers
+from barnabas.model.timers import Timer
 from barnabas.node.admissions import Decided
 from barnabas.node.node import Node
 from barnabas.node.partition import Partition
+from barnabas.protocol.current_leader import Leader
 from barnabas.protocol.produce import (
     PartitionResult,
     ProduceRequest,
@@ -53,9 +57,10 @@ _PRODUCER_AT_43 = Struct(">qh")
 class Answer:
     """Results as they come in; complete when nothing is awaited any more."""
 
-    __slots__ = ("_awaited", "_pending", "_timer", "_unsafe", "context", "results")
+    __slots__ = ("_awaited", "_node", "_pending", "_timer", "_unsafe", "context", "results")
 
-    def __init__(self, context: RequestContext) -> None:
+    def __init__(self, node: Node, context: RequestContext) -> None:
+        self._node = node
         self.context = context
         self.results: list[tuple[TopicKey, list[PartitionResult]]] = []
         self._awaited = 0
@@ -72,7 +77,7 @@ class Answer:
         """Wait until everything below an offset of a partition is safe."""
         self._awaited += 1
         self._unsafe.append((key, partition, offset))
-        partition.when_safe(offset, self._arrived)
+        partition.when_safe(offset, self._arrived, lambda: self._gone(key, partition))
 
     def expect_admission(self, results: list[PartitionResult], index: int) -> int:
         """Wait for `admitted`, for a result at the place that is returned."""
@@ -85,16 +90,19 @@ class Answer:
         results[place] = result
         self._arrived()
 
-    def wait(self, timers: Timers, timeout_ms: int) -> Pending[bytes]:
+    def wait(self, timeout_ms: int) -> Pending[bytes]:
         """Promise the answer for when everything is safe, or for when time is over."""
         self._pending = Pending()
-        self._timer = timers.after(timeout_ms, self._time_out)
+        self._timer = self._node.timers.after(timeout_ms, self._time_out)
         self._pending.on_abandoned = self._timer.cancel
         return self._pending
 
     def encode(self) -> bytes:
         """Write what there is."""
-        return encode_response(self.context.version, self.results, self.context.throttle_ms)
+        context = self.context
+        moved = [r.leader for _, results in self.results for r in results if r.error_code]
+        endpoints = endpoints_of(self._node, moved) if moved else ()
+        return encode_response(context.version, self.results, context.throttle_ms, endpoints)
 
     def _arrived(self) -> None:
         self._awaited -= 1
@@ -102,23 +110,43 @@ class Answer:
             self._timer.cancel()
             self._pending.complete_with(self.encode)
 
+    def _gone(self, key: TopicKey, partition: Partition) -> None:
+        """Take it that a batch may or may not become safe: whoever leads now will tell.
+
+        Where the topic was deleted, nobody will, and the producer is told when time is over.
+        """
+        if partition.retired:
+            return
+        code, number = ErrorCode.NOT_LEADER_OR_FOLLOWER, partition.name.partition
+        self._fail(key, number, code, leader_instead(self._node, key, number, code))
+        self._arrived()
+
     def _time_out(self) -> None:
         """Answer that some took too long: their records may or may not become safe."""
         assert self._pending is not None
-        late = {
-            (key, partition.name.partition)
-            for key, partition, offset in self._unsafe
-            if partition.high_watermark < offset
-        }
-        self.results = [
-            (key, [_late(r) if (key, r.partition) in late else r for r in results])
-            for key, results in self.results
-        ]
+        for key, partition, offset in self._unsafe:
+            if partition.leads and partition.high_watermark < offset:
+                code = ErrorCode.REQUEST_TIMED_OUT
+                if partition.is_short:
+                    code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+                self._fail(key, partition.name.partition, code)
         self._pending.complete_with(self.encode)
 
-
-def _late(result: PartitionResult) -> PartitionResult:
-    return result._replace(error_code=ErrorCode.REQUEST_TIMED_OUT, base_offset=-1)
+    def _fail(
+        self, key: TopicKey, number: int, code: ErrorCode, leader: Leader | None = None
+    ) -> None:
+        self.results = [
+            (
+                named,
+                [
+                    r._replace(error_code=code, base_offset=-1, leader=leader)
+                    if (named, r.partition) == (key, number)
+                    else r
+                    for r in results
+                ],
+            )
+            for named, results in self.results
+        ]
 
 
 def handle(
@@ -127,7 +155,7 @@ def handle(
     """Append every batch; answer when the producer's acks are met."""
     if request.acks not in (ACKS_ALL, 0, 1):
         return _refuse_all(request, context, ErrorCode.INVALID_REQUIRED_ACKS)
-    answer = Answer(context)
+    answer = Answer(node, context)
     size = 0
     if request.transactional_id is not None:
         try:
@@ -149,7 +177,7 @@ def handle(
         return None
     if answer.complete:
         return answer.encode()
-    return answer.wait(node.timers, request.timeout_ms)
+    return answer.wait(request.timeout_ms)
 
 
 def _append(
@@ -175,9 +203,12 @@ def _append(
             context.version < ZSTD_FROM_VERSION or records[ATTRIBUTES_AT] & TRANSACTIONAL
         ):
             _check_attributes(records[ATTRIBUTES_AT], context.version, admitted=admitted)
+        if partition.is_short and acks == ACKS_ALL:
+            partition.check_replicas()
         appended = partition.append(records, context.now_ms)
     except ApiError as error:
-        return PartitionResult(index, error.code, message=error.message)
+        leader = leader_instead(node, key, index, error.code)
+        return PartitionResult(index, error.code, message=error.message, leader=leader)
     if acks == ACKS_ALL and partition.high_watermark < appended.required_offset:
         answer.expect(key, partition, appended.required_offset)
     return PartitionResult(
@@ -213,7 +244,8 @@ def _append_in_transaction(
                 results.append(done)
             else:
                 assert records is not None
-                decided = _waiter(node, answer, results, (key, index, records), request.acks)
+                batch = (key, index, records)
+                decided = _waiter(node, answer, results, partition, batch, request.acks)
                 waiting.append((partition.name, decided))
     if waiting:
         assert producer is not None
@@ -226,15 +258,23 @@ def _waiter(
     node: Node,
     answer: Answer,
     results: list[PartitionResult],
+    partition: Partition,
     batch: tuple[TopicKey, int, memoryview],
     acks: int,
 ) -> Decided:
-    """Return what is to be done once it is known whether a batch may enter."""
+    """Return what is to be done once it is known whether a batch may enter.
+
+    It may not where the partition was led by somebody else meanwhile: the transaction may have
+    ended there.
+    """
     key, index, records = batch
     place = answer.expect_admission(results, index)
     kept = memoryview(bytearray(records))  # where it lies now, the next request will
+    leader_epoch = partition.leader_epoch
 
     def decided(code: ErrorCode) -> None:
+        if not code and partition.leader_epoch != leader_epoch:
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         if code:
             result = _not_admitted(index, code, answer.context.version)
         else:

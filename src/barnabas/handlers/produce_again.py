@@ -20,7 +20,6 @@ from barnabas.handlers.produce import (
 from barnabas.model.errors import ApiError
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
-from barnabas.model.timers import Timers
 from barnabas.node.node import Node
 from barnabas.node.partition import Appended, Partition
 from barnabas.protocol.headers import RequestHeader, response_header
@@ -54,18 +53,18 @@ class ProduceShape:
         "acks",
         "index",
         "key",
+        "node",
         "partition",
         "timeout_ms",
-        "timers",
         "transactional",
         "version",
     )
 
     def __init__(
-        self, version: int, request: ProduceRequest, partition: Partition, timers: Timers
+        self, version: int, request: ProduceRequest, partition: Partition, node: Node
     ) -> None:
         self.version = version
-        self.timers = timers
+        self.node = node
         ((self.key, ((self.index, _),)),) = request.topics
         self.partition = partition
         self.acks = request.acks
@@ -80,7 +79,7 @@ class ProduceShape:
     ) -> bytes | Pending[list[Chunk]] | None:
         """Append the records of one more request."""
         partition = self.partition
-        if partition.retired:
+        if partition.retired or partition.is_short:
             return None
         records = _records(frame, prefix_bytes, self.version)
         if records is None:
@@ -118,14 +117,14 @@ class ProduceShape:
         self, context: RequestContext, correlation_id: int, appended: Appended
     ) -> Pending[list[Chunk]]:
         head = response_header(PRODUCE, context.version, correlation_id)
-        answer = Answer(context)
+        answer = Answer(self.node, context)
         start_offset = self.partition.log.start_offset
         result = PartitionResult(
             self.index, 0, appended.base_offset, appended.append_time_ms, start_offset
         )
         answer.results.append((self.key, [result]))
         answer.expect(self.key, self.partition, appended.required_offset)
-        return answer.wait(self.timers, self.timeout_ms).map(lambda body: [head, body])
+        return answer.wait(self.timeout_ms).map(lambda body: [head, body])
 
 
 def learn(
@@ -148,7 +147,7 @@ def learn(
         return None
     if partition.internal or _records(frame, prefix_bytes, version) is None:
         return None
-    return ProduceShape(version, request, partition, node.timers), prefix_bytes
+    return ProduceShape(version, request, partition, node), prefix_bytes
 
 
 def _has_shape(header: RequestHeader, request: ProduceRequest) -> bool:

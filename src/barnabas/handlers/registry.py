@@ -3,15 +3,24 @@
 A row is an API: its versions, how to read the request, what to do, how to write the answer. Most
 rows use the generated codecs; Produce and Fetch bring their own. A handler returns its answer or
 a `Pending` one; None is no answer at all.
+
+There are two listeners. Clients reach `SERVED`; other brokers reach `PEER_SERVED` as well, which
+is how a cluster holds itself together and is nobody else's business.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from barnabas.handlers import (
     add_offsets_to_txn,
     add_partitions_to_txn,
+    allocate_producer_ids,
     alter_configs,
+    alter_partition,
+    alter_partition_reassignments,
+    broker_heartbeat,
+    broker_registration,
     consumer_group_describe,
     consumer_group_heartbeat,
     create_partitions,
@@ -26,15 +35,18 @@ from barnabas.handlers import (
     describe_producers,
     describe_topic_partitions,
     describe_transactions,
+    elect_leaders,
     end_txn,
     fetch,
     find_coordinator,
+    forwarding,
     heartbeat,
     init_producer_id,
     join_group,
     leave_group,
     list_groups,
     list_offsets,
+    list_partition_reassignments,
     list_transactions,
     metadata,
     offset_commit,
@@ -42,9 +54,11 @@ from barnabas.handlers import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    quorum,
     sasl,
     sync_group,
     txn_offset_commit,
+    unregister_broker,
     write_txn_markers,
 )
 from barnabas.handlers.api_versions import ApiVersionsHandler
@@ -54,6 +68,7 @@ from barnabas.model.errors import WireError
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
 from barnabas.node.node import Node
+from barnabas.node.peers import KEYS
 from barnabas.protocol import fetch as fetch_codec
 from barnabas.protocol import produce as produce_codec
 from barnabas.protocol.apis import APIS, request_class, response_class
@@ -64,7 +79,10 @@ from barnabas.protocol.headers import (
     parse_request_header,
     response_header,
 )
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
+from barnabas.raft.messages import METADATA_TOPIC_ID
 
 Handler = Callable[[Node, Any, RequestContext], Any]
 Answer = list[Chunk] | Pending[list[Chunk]] | None
@@ -123,7 +141,27 @@ SERVED: dict[int, Api] = {
     66: Api(0, 2, list_transactions.handle),
     61: Api(0, 0, describe_producers.handle),
     75: Api(0, 0, describe_topic_partitions.handle),
+    43: Api(0, 2, elect_leaders.handle),
+    45: Api(0, 1, alter_partition_reassignments.handle),
+    46: Api(0, 0, list_partition_reassignments.handle),
+    55: Api(0, 2, quorum.handle_describe_quorum),
+    64: Api(0, 0, unregister_broker.handle),
+    80: Api(0, 1, quorum.handle_add_voter),
+    81: Api(0, 0, quorum.handle_remove_voter),
 }
+
+PEER_SERVED: dict[int, Api] = {
+    52: Api(0, 2, quorum.handle_vote),
+    53: Api(0, 1, quorum.handle_begin_quorum_epoch),
+    54: Api(0, 1, quorum.handle_end_quorum_epoch),
+    56: Api(2, 3, alter_partition.handle),
+    59: Api(0, 1, quorum.handle_fetch_snapshot),
+    62: Api(0, 4, broker_registration.handle),
+    63: Api(0, 2, broker_heartbeat.handle),
+    67: Api(0, 0, allocate_producer_ids.handle),
+    82: Api(0, 0, quorum.handle_update_voter),
+}
+"""What brokers alone ask of each other; a client that asks finds nobody."""
 
 # Produce is advertised from 0: see handlers/produce.py.
 ADVERTISED = {key: (0 if key == PRODUCE else api.low, api.high) for key, api in SERVED.items()}
@@ -132,18 +170,34 @@ _api_versions = ApiVersionsHandler(ADVERTISED)
 SERVED[API_VERSIONS] = Api(0, 4, _api_versions.handle)
 
 
+def serve_itself(node: Node) -> None:
+    """Have a node answer what it asks of itself."""
+    node.peers.local = partial(_answer_itself, node)
+
+
+def _answer_itself(node: Node, request: Message) -> Any:  # noqa: ANN401 - as in the rows
+    key = KEYS[type(request).__name__]
+    api = _row(key, peer=True)
+    context = RequestContext(api.high, None, "", node.timers.wall_ms, peer=True)
+    return api.handle(node, request, context)
+
+
 def dispatch(
-    node: Node, frame: memoryview, client_host: str, now_ms: int, shapes: Shapes | None = None
+    node: Node,
+    frame: memoryview,
+    client_host: str,
+    now_ms: int,
+    shapes: Shapes | None = None,
+    *,
+    peer: bool = False,
 ) -> tuple[Answer, RequestContext]:
     """Handle one request; raise `WireError` where the connection should be closed.
 
     With `shapes`, a Produce or OffsetCommit request teaches the short way for the next one like it.
     """
     header = parse_request_header(frame)
-    api = SERVED.get(header.api_key)
-    context = RequestContext(header.api_version, header.client_id, client_host, now_ms)
-    if api is None:
-        raise WireError(f"{APIS[header.api_key].name} is not served")
+    api = _row(header.api_key, peer=peer)
+    context = RequestContext(header.api_version, header.client_id, client_host, now_ms, peer)
     if not api.low <= header.api_version <= api.high:
         return _wrong_version(header), context
     head = response_header(header.api_key, header.api_version, header.correlation_id)
@@ -151,15 +205,42 @@ def dispatch(
         return _produce(node, frame, header, head, context, shapes), context
     if header.api_key == FETCH:
         return _fetch(node, frame, header, head, context), context
-    decode = decoder(request_class(header.api_key), header.api_version)
+    request, _ = decoder(request_class(header.api_key), header.api_version)(frame, header.body)
+    if forwarding.belongs_elsewhere(node, header.api_key):
+        return _elsewhere(node, frame, header, head, context, request), context
     encode = encoder(response_class(header.api_key), header.api_version)
-    request, _ = decode(frame, header.body)
     answer = api.handle(node, request, context)
     if shapes is not None and isinstance(request, OffsetCommitRequest):
         context.prefix_bytes = shapes.learn_commit(frame, header, request, now_ms)
     if isinstance(answer, Pending):
-        return answer.map(lambda response: [head, encode(response)]), context
+        encoded: Pending[list[Chunk]] = answer.map(lambda response: [head, encode(response)])
+        if header.api_key in forwarding.FORWARDED:
+            encoded.or_refused(lambda _: [head, forwarding.refuse(header, request)])
+        return encoded, context
     return [head, encode(answer)], context
+
+
+def _row(api_key: int, *, peer: bool) -> Api:
+    api = SERVED.get(api_key)
+    if api is None and peer:
+        api = PEER_SERVED.get(api_key)
+    if api is None:
+        raise WireError(f"{APIS[api_key].name} is not served")
+    return api
+
+
+def _elsewhere(
+    node: Node,
+    frame: memoryview,
+    header: RequestHeader,
+    head: bytes,
+    context: RequestContext,
+    request: Message,
+) -> Answer:
+    if context.peer:
+        return [head, forwarding.refuse(header, request)]
+    body = bytes(frame[header.body :])
+    return forwarding.pass_on(node, header, request, body).map(lambda answer: [head, answer])
 
 
 def _produce(
@@ -185,10 +266,22 @@ def _fetch(
     node: Node, frame: memoryview, header: RequestHeader, head: bytes, context: RequestContext
 ) -> Answer:
     request = fetch_codec.parse_request(header.api_version, frame, header.body)
+    if context.peer and request.topics and request.topics[0][0] == METADATA_TOPIC_ID:
+        return _fetch_metadata(node, frame, header, head)
     answer = fetch.handle(node, request, context)
     if isinstance(answer, Pending):
         return answer.map(lambda body: [head, *body])
     return [head, *answer]
+
+
+def _fetch_metadata(node: Node, frame: memoryview, header: RequestHeader, head: bytes) -> Answer:
+    """Have the quorum answer a copy of its log."""
+    request, _ = decoder(FetchRequest, header.api_version)(frame, header.body)
+    encode = encoder(FetchResponse, header.api_version)
+    answer = node.quorum.raft.handle_fetch(request)
+    if isinstance(answer, Pending):
+        return answer.map(lambda response: [head, encode(response)])
+    return [head, encode(answer)]
 
 
 def _wrong_version(header: RequestHeader) -> list[Chunk]:

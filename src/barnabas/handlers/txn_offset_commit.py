@@ -5,12 +5,12 @@ the producer may write there (KIP-890); version 5 makes the partition part of th
 the way, older versions have sent AddOffsetsToTxn. Version 3 says which member commits (KIP-447).
 """
 
-from barnabas.groups.endings import Watch
 from barnabas.groups.machine import GroupMachine
 from barnabas.handlers.answers import then
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.coordination import ask_group, caller_of, retriable
 from barnabas.model.coordination import ProducerIdAndEpoch
+from barnabas.model.endings import Watch
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.node.node import Node
@@ -75,7 +75,8 @@ def _admit(
 
     def go_on(codes: Admitted) -> Response | Pending[Response]:
         endings.release(watch)
-        code = _verdict(codes[partition], watch)
+        # Elsewhere its end may have been written that this watch did not see.
+        code = ErrorCode.NOT_COORDINATOR if shard.is_closed else _verdict(codes[partition], watch)
         if code is ErrorCode.NONE:
             return _commit(node, request, context)
         return _refused(request, _told(code, context.version))
@@ -83,7 +84,7 @@ def _admit(
     return then(admitted, go_on)
 
 
-def _verdict(admitted: ErrorCode, watch: Watch) -> ErrorCode:
+def _verdict(admitted: ErrorCode, watch: Watch[int]) -> ErrorCode:
     if admitted is ErrorCode.NONE and watch.ended:
         return ErrorCode.INVALID_TXN_STATE
     return admitted

@@ -1,13 +1,17 @@
 """WriteTxnMarkers (key 27), versions 1 and 2; 2 says which transaction version ends (KIP-1228).
 
-Each marker is written by itself, and the answer waits until all of them are safe. As in Kafka, the
+Each marker is written by itself, and the answer waits until all of them are safe; another broker,
+whose other markers wait behind this answer, is told REQUEST_TIMED_OUT of those that take long, and
+sends them again. As in Kafka, the
 results of several markers of one producer are answered together, and a producer without any
 partition is not answered at all.
 """
 
+from barnabas.handlers.answers import within
 from barnabas.handlers.context import RequestContext
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.pending import Pending
+from barnabas.model.timers import Timers
 from barnabas.node.markers import Marker, write_marker
 from barnabas.node.node import Node
 from barnabas.protocol.messages.write_txn_markers import (
@@ -21,6 +25,8 @@ from barnabas.protocol.messages.write_txn_markers import (
 
 Place = tuple[str, int]
 
+PATIENCE_MS = 2000
+
 NOT_READY = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 """What a group's coordinator may answer and a transaction's does not expect."""
 
@@ -29,7 +35,7 @@ def handle(
     node: Node, request: WriteTxnMarkersRequest, context: RequestContext
 ) -> WriteTxnMarkersResponse | Pending[WriteTxnMarkersResponse]:
     """Write every marker into every partition; answer when all are safe or refused."""
-    writing = Writing()
+    writing = Writing(node.timers if context.peer else None)
     for marker in request.markers:
         for topic in marker.topics:
             for partition in topic.partition_indexes:
@@ -38,9 +44,10 @@ def handle(
 
 
 class Writing:
-    """The markers of one request on their way to the disk."""
+    """The markers of one request on their way to the disk; with a clock, not for ever."""
 
-    def __init__(self) -> None:
+    def __init__(self, timers: Timers | None) -> None:
+        self._timers = timers
         self._results: dict[int, dict[Place, int]] = {}
         self._awaited = 0
         self._answer: Pending[WriteTxnMarkersResponse] | None = None
@@ -60,6 +67,8 @@ class Writing:
         except ApiError as error:
             self._arrived(marker.producer_id, place, error)
             return
+        if self._timers is not None:
+            written = within(written, self._timers, PATIENCE_MS, _late)
         written.when_done(
             lambda _: self._arrived(marker.producer_id, place, None),
             lambda error: self._arrived(marker.producer_id, place, error),
@@ -85,6 +94,10 @@ class Writing:
                 for producer_id, results in self._results.items()
             ]
         )
+
+
+def _late() -> bool:
+    raise ApiError(ErrorCode.REQUEST_TIMED_OUT)
 
 
 def _code(error: Exception | None) -> int:

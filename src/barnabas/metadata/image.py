@@ -1,13 +1,17 @@
 """What the cluster looks like: the sum of all metadata records so far.
 
 Only `replay` changes the image, and it takes whole records, so no reader ever sees half of one.
+Brokers and partitions are values: a change puts another in their place, which is what makes a
+copy of the image cheap (`fork`) and lets a decision hold on to what it looked at.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from barnabas.metadata.records import (
     BrokerChanged,
+    BrokerEpochsGiven,
     BrokerRegistered,
     BrokerStarted,
     BrokerUnregistered,
@@ -30,9 +34,10 @@ INTERNAL_TOPICS = {GROUPS_TOPIC, TRANSACTIONS_TOPIC}
 """Written by coordinators alone."""
 ALL_BROKERS = ""
 """The name under which configs of every broker stand."""
+NO_LEADER = -1
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, frozen=True)
 class BrokerImage:
     """One broker, as it registered."""
 
@@ -46,6 +51,7 @@ class BrokerImage:
     rack: str | None
     fenced: bool = True
     stopping: bool = False
+    directory: str = ""
 
     @property
     def is_active(self) -> bool:
@@ -53,7 +59,7 @@ class BrokerImage:
         return not self.fenced and not self.stopping
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, frozen=True)
 class PartitionImage:
     """Who holds a partition, and who leads it."""
 
@@ -65,6 +71,7 @@ class PartitionImage:
     adding: list[int] = field(default_factory=list)
     removing: list[int] = field(default_factory=list)
     partition_epoch: int = 0
+    unclean: bool = False
 
     @classmethod
     def fresh(cls, replicas: list[int], leader_epoch: int = 0) -> "PartitionImage":
@@ -87,52 +94,46 @@ class TopicImage:
         return self.name in INTERNAL_TOPICS
 
 
+@dataclass(slots=True)
 class Image:
-    """Topics, configs and ids."""
+    """Topics, brokers, configs and ids."""
 
-    def __init__(self) -> None:
-        self.cluster_id = ""
-        self.topics: dict[str, TopicImage] = {}
-        self.names: dict[TopicId, str] = {}
-        self.brokers: dict[int, BrokerImage] = {}
-        self.last_broker_epoch = -1
-        self.broker_configs: dict[str, dict[str, str]] = {}
-        self.next_producer_id = 0
+    cluster_id: str = ""
+    topics: dict[str, TopicImage] = field(default_factory=dict)
+    names: dict[TopicId, str] = field(default_factory=dict)
+    brokers: dict[int, BrokerImage] = field(default_factory=dict)
+    last_broker_epoch: int = -1
+    broker_configs: dict[str, dict[str, str]] = field(default_factory=dict)
+    next_producer_id: int = 0
 
     def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
         """Return the topic with an id."""
         name = self.names.get(TopicId(topic_id))
         return None if name is None else self.topics[name]
 
+    def is_active(self, node_id: int) -> bool:
+        """Whether a broker is there, may lead, and may be in sync."""
+        broker = self.brokers.get(node_id)
+        return broker is not None and broker.is_active
+
     def replay(self, record: MetadataRecord) -> None:
         """Take in one committed record."""
-        match record:
-            case ClusterFormed():
-                self.cluster_id = record.cluster_id
-            case BrokerStarted():
-                self._start_broker(record.node_id)
-            case BrokerRegistered():
-                self._register(record)
-            case BrokerChanged():
-                broker = self.brokers[record.node_id]
-                broker.fenced, broker.stopping = record.fenced, record.stopping
-            case BrokerUnregistered():
-                del self.brokers[record.node_id]
-            case TopicCreated():
-                self._create(record)
-            case PartitionsAdded():
-                topic = self._topic(record.topic_id)
-                topic.partitions += [PartitionImage.fresh(r) for r in record.replicas]
-            case PartitionChanged():
-                self._change(record)
-            case TopicDeleted():
-                topic = self._topic(record.topic_id)
-                del self.topics[topic.name]
-                del self.names[topic.topic_id]
-            case ConfigChanged():
-                self._configure(record)
-            case ProducerIdsReserved():
-                self.next_producer_id = record.next_producer_id
+        _REPLAYS[type(record)](self, record)
+
+    def fork(self) -> "Image":
+        """Return a copy that goes its own way from here on."""
+        return Image(
+            self.cluster_id,
+            {
+                name: TopicImage(name, topic.topic_id, list(topic.partitions), dict(topic.config))
+                for name, topic in self.topics.items()
+            },
+            dict(self.names),
+            dict(self.brokers),
+            self.last_broker_epoch,
+            {name: dict(configs) for name, configs in self.broker_configs.items()},
+            self.next_producer_id,
+        )
 
     def snapshot(self) -> Iterator[MetadataRecord]:
         """Return the fewest records that make this image again."""
@@ -140,6 +141,8 @@ class Image:
         yield ProducerIdsReserved(next_producer_id=self.next_producer_id)
         for broker in self.brokers.values():
             yield from _registration(broker)
+        if self.last_broker_epoch >= 0:
+            yield BrokerEpochsGiven(last_broker_epoch=self.last_broker_epoch)
         for topic in self.topics.values():
             yield TopicCreated(
                 name=topic.name,
@@ -157,6 +160,9 @@ class Image:
     def _topic(self, topic_id: str) -> TopicImage:
         return self.topics[self.names[TopicId(bytes.fromhex(topic_id))]]
 
+    def _form(self, record: ClusterFormed) -> None:
+        self.cluster_id = record.cluster_id
+
     def _create(self, record: TopicCreated) -> None:
         topic_id = TopicId(bytes.fromhex(record.topic_id))
         epochs = record.leader_epochs or [0] * len(record.replicas)
@@ -169,6 +175,15 @@ class Image:
         )
         self.names[topic_id] = record.name
 
+    def _grow(self, record: PartitionsAdded) -> None:
+        topic = self._topic(record.topic_id)
+        topic.partitions += [PartitionImage.fresh(replicas) for replicas in record.replicas]
+
+    def _delete(self, record: TopicDeleted) -> None:
+        topic = self._topic(record.topic_id)
+        del self.topics[topic.name]
+        del self.names[topic.topic_id]
+
     def _register(self, record: BrokerRegistered) -> None:
         self.last_broker_epoch = max(self.last_broker_epoch, record.broker_epoch)
         self.brokers[record.node_id] = BrokerImage(
@@ -180,7 +195,19 @@ class Image:
             record.peer_host,
             record.peer_port,
             record.rack,
+            directory=record.directory,
         )
+
+    def _change_broker(self, record: BrokerChanged) -> None:
+        self.brokers[record.node_id] = replace(
+            self.brokers[record.node_id], fenced=record.fenced, stopping=record.stopping
+        )
+
+    def _unregister(self, record: BrokerUnregistered) -> None:
+        del self.brokers[record.node_id]
+
+    def _note_epochs(self, record: BrokerEpochsGiven) -> None:
+        self.last_broker_epoch = max(self.last_broker_epoch, record.last_broker_epoch)
 
     def _change(self, record: PartitionChanged) -> None:
         self._topic(record.topic_id).partitions[record.partition] = PartitionImage(
@@ -192,13 +219,18 @@ class Image:
             list(record.adding),
             list(record.removing),
             record.partition_epoch,
+            record.unclean,
         )
 
-    def _start_broker(self, node_id: int) -> None:
+    def _start_broker(self, record: BrokerStarted) -> None:
         for topic in self.topics.values():
-            for partition in topic.partitions:
-                if partition.leader == node_id:
-                    partition.leader_epoch += 1
+            for number, partition in enumerate(topic.partitions):
+                if partition.leader == record.node_id:
+                    epoch = partition.leader_epoch + 1
+                    topic.partitions[number] = replace(partition, leader_epoch=epoch)
+
+    def _reserve_ids(self, record: ProducerIdsReserved) -> None:
+        self.next_producer_id = record.next_producer_id
 
     def _configure(self, record: ConfigChanged) -> None:
         if record.kind == TOPIC:
@@ -210,6 +242,22 @@ class Image:
                 target.pop(name, None)
             else:
                 target[name] = value
+
+
+_REPLAYS: dict[type[MetadataRecord], Callable[[Image, Any], None]] = {
+    ClusterFormed: Image._form,
+    BrokerStarted: Image._start_broker,
+    BrokerRegistered: Image._register,
+    BrokerEpochsGiven: Image._note_epochs,
+    BrokerChanged: Image._change_broker,
+    BrokerUnregistered: Image._unregister,
+    TopicCreated: Image._create,
+    PartitionsAdded: Image._grow,
+    PartitionChanged: Image._change,
+    TopicDeleted: Image._delete,
+    ConfigChanged: Image._configure,
+    ProducerIdsReserved: Image._reserve_ids,
+}
 
 
 def changed(topic_id: TopicId, number: int, partition: PartitionImage) -> PartitionChanged:
@@ -225,6 +273,7 @@ def changed(topic_id: TopicId, number: int, partition: PartitionImage) -> Partit
         adding=partition.adding,
         removing=partition.removing,
         partition_epoch=partition.partition_epoch,
+        unclean=partition.unclean,
     )
 
 
@@ -238,6 +287,7 @@ def _registration(broker: BrokerImage) -> Iterator[MetadataRecord]:
         peer_host=broker.peer_host,
         peer_port=broker.peer_port,
         rack=broker.rack,
+        directory=broker.directory,
     )
     yield BrokerChanged(
         node_id=broker.node_id,

@@ -6,7 +6,7 @@ record is JSON, whose key names its kind: metadata is small and people read it.
 """
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.model.errors import StorageError
@@ -83,6 +83,15 @@ class BrokerRegistered:
     peer_host: str
     peer_port: int
     rack: str | None = None
+    directory: str = ""
+    """The id of its data folder: another one means that the broker lost its disk."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerEpochsGiven:
+    """Broker epochs up to this one were given out, to whomever. Only snapshots hold it."""
+
+    last_broker_epoch: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,12 +128,15 @@ class PartitionChanged:
     adding: list[int] = field(default_factory=list)
     removing: list[int] = field(default_factory=list)
     partition_epoch: int
+    unclean: bool = False
+    """Whether the leader was made one without being known to have everything acknowledged."""
 
 
 MetadataRecord = (
     ClusterFormed
     | BrokerStarted
     | BrokerRegistered
+    | BrokerEpochsGiven
     | BrokerChanged
     | BrokerUnregistered
     | PartitionChanged
@@ -141,6 +153,7 @@ KINDS: dict[str, type[MetadataRecord]] = {
         ClusterFormed,
         BrokerStarted,
         BrokerRegistered,
+        BrokerEpochsGiven,
         BrokerChanged,
         BrokerUnregistered,
         PartitionChanged,
@@ -155,7 +168,8 @@ KINDS: dict[str, type[MetadataRecord]] = {
 
 def encode(record: MetadataRecord) -> tuple[bytes, bytes]:
     """Return the key and value under which a record is stored."""
-    return type(record).__name__.encode(), json.dumps(asdict(record)).encode()
+    content = {name: getattr(record, name) for name in type(record).__slots__}
+    return type(record).__name__.encode(), json.dumps(content).encode()
 
 
 def decode(key: bytes | None, value: bytes | None) -> MetadataRecord:

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from barnabas.model.errors import ApiError, ErrorCode
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -17,7 +19,15 @@ class Pending(Generic[T]):
     for the garbage collector, which stops the loop.
     """
 
-    __slots__ = ("_error", "_listener", "_on_failure", "_result", "done", "on_abandoned")
+    __slots__ = (
+        "_error",
+        "_listener",
+        "_on_failure",
+        "_refused",
+        "_result",
+        "done",
+        "on_abandoned",
+    )
 
     def __init__(self) -> None:
         self.done = False
@@ -25,8 +35,16 @@ class Pending(Generic[T]):
         self._error: Exception | None = None
         self._listener: Callable[[T], None] | None = None
         self._on_failure: Callable[[Exception], None] | None = None
+        self._refused: Callable[[ErrorCode], T] | None = None
         self.on_abandoned: Callable[[], None] | None = None
         """Called once where nobody wants the answer any more, so that nothing waits for it."""
+
+    @classmethod
+    def of(cls, result: T) -> "Pending[T]":
+        """Return an answer that is there already."""
+        answer = cls()
+        answer.complete(result)
+        return answer
 
     def complete(self, result: T) -> None:
         """Give the answer; a second one is ignored, as when a timeout has won."""
@@ -43,12 +61,24 @@ class Pending(Generic[T]):
         """Say that there will be no answer."""
         if self.done:
             return
+        if self._refused is not None and isinstance(error, ApiError):
+            self.complete(self._refused(error.code))
+            return
         self.done = True
         listener, on_failure = self._let_go()
         if listener is None:
             self._error = error
         elif on_failure is not None:
             on_failure(error)
+
+    def or_refused(self, refused: Callable[[ErrorCode], T]) -> "Pending[T]":
+        """Have an `ApiError` that comes instead of the answer become one; return this."""
+        error = self._error
+        if isinstance(error, ApiError):
+            self._result, self._error = refused(error.code), None
+        elif not self.done:
+            self._refused = refused
+        return self
 
     def complete_with(self, make: Callable[[], T]) -> None:
         """Give the answer that a function makes, or its failure."""
@@ -96,5 +126,5 @@ class Pending(Generic[T]):
         self,
     ) -> tuple[Callable[[T], None] | None, Callable[[Exception], None] | None]:
         told = (self._listener, self._on_failure)
-        self._listener = self._on_failure = self.on_abandoned = None
+        self._listener = self._on_failure = self._refused = self.on_abandoned = None
         return told

@@ -87,8 +87,9 @@ class ClusterSettings:
     """The host that other brokers connect to, where it is not the one listened on."""
 
     voters: tuple[str, ...] = ()
-    """The nodes that form the metadata quorum, as id@host:port of their listeners for brokers; every
-    node of the cluster is given the same. Without any, this broker is a cluster of its own."""
+    """The nodes that form the metadata quorum, as id@host:port of their listeners for brokers;
+    every node of the cluster is given the same. Without any, this broker is a cluster of its
+    own."""
 
     election_timeout_ms: int = SECOND_MS
     """How long a candidate waits for votes before it tries again; up to twice that, by chance."""
@@ -260,7 +261,7 @@ class ReplicationSettings:
     """The most that a follower copies at once."""
 
     catch_up_bytes_per_second: int = 0
-    """The most that a broker copies in a second for replicas that are out of sync; 0 is no limit."""
+    """The most that a broker copies in a second for replicas out of sync; 0 is no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,28 +1,46 @@
 """The second half of a transaction's end: a marker for each partition, then the word that all
 have one.
 
-The outcome is decided and must be carried out, so nothing here gives up: what is refused is tried
-again, more and more slowly. Only a partition that is gone needs no marker.
+Markers go to the brokers that lead the partitions: here they are written at once, to others they
+are sent, those for one broker together. The outcome is decided and must be carried out, so nothing
+here gives up: what is refused or lost is tried again, more and more slowly, wherever the metadata
+says by then. Two kinds of partitions need no marker: one that is gone, and one where the producer
+has written with a later epoch, for there the transaction cannot be open any more.
+
+A coordinator that was deposed stops with its shard; its successor writes all markers again, with a
+later coordinator's epoch, behind which those of the predecessor are refused.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.model.coordination import Outcome
 from barnabas.model.errors import ApiError, ErrorCode
-from barnabas.model.ids import TopicPartition
+from barnabas.model.ids import NodeId, TopicPartition
 from barnabas.node import markers
 from barnabas.node.markers import Marker
 from barnabas.node.shard import Shard
+from barnabas.protocol.messages.write_txn_markers import (
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
 from barnabas.transactions.machine import TransactionMachine
 from barnabas.transactions.state import Transaction
 
 if TYPE_CHECKING:
     from barnabas.node.node import Node
 
+LANE = "markers"
+"""Not that of admissions, whose answers need not wait until markers are copied."""
 RETRY_MS = 20
 RETRY_MAX_MS = 1000
-GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+NO_LEADER = -1
+
+NEEDS_NONE = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.INVALID_PRODUCER_EPOCH,
+)
 
 
 class Ending:
@@ -40,42 +58,93 @@ class Ending:
         self._transaction = transaction
         self._done = done
         self._missing = dict.fromkeys(transaction.partitions)
+        self._again: list[TopicPartition] = []
         self._finished = False
         self._marker = Marker(
             transaction.producer_id,
             transaction.producer_epoch,
             transaction.commits,
-            shard.partition.leader_epoch,
+            shard.leader_epoch,
             transaction.version,
         )
 
     def begin(self) -> None:
         """Send all markers."""
-        for partition in self._transaction.partitions:
-            self._write(partition, RETRY_MS)
+        self._send(self._transaction.partitions, RETRY_MS)
         self._finish_if_complete()
+
+    def _send(self, partitions: Sequence[TopicPartition], delay_ms: int) -> None:
+        """Have markers written by those who lead the partitions."""
+        elsewhere: dict[NodeId, list[TopicPartition]] = {}
+        for partition in partitions:
+            leader = self._leader_of(partition)
+            if leader == self._node.node_id:
+                self._write(partition, delay_ms)
+            elif leader == NO_LEADER:
+                self._refused(partition, delay_ms, ApiError(ErrorCode.LEADER_NOT_AVAILABLE))
+            else:
+                elsewhere.setdefault(leader, []).append(partition)
+        for leader, places in elsewhere.items():
+            self._write_at(leader, places, delay_ms)
+
+    def _leader_of(self, partition: TopicPartition) -> NodeId:
+        """Return the broker that leads a partition; one that is gone is for this one to miss."""
+        topic = self._node.image.topics.get(partition.topic)
+        if topic is None or partition.partition >= len(topic.partitions):
+            return self._node.node_id
+        return NodeId(topic.partitions[partition.partition].leader)
 
     def _write(self, partition: TopicPartition, delay_ms: int) -> None:
         """Write one marker, or see to it that it is tried again."""
+
+        def refused(error: Exception) -> None:
+            if isinstance(error, ApiError) and error.code in NEEDS_NONE:
+                self._written(partition)
+            else:
+                self._refused(partition, delay_ms, error)
+
         try:
             written = markers.write_marker(
                 self._node, *partition, self._marker, self._node.timers.wall_ms
             )
         except ApiError as error:
-            self._refused(partition, delay_ms, error)
+            refused(error)
         else:
-            written.when_done(
-                lambda _: self._written(partition),
-                lambda error: self._refused(partition, delay_ms, error),
-            )
+            written.when_done(lambda _: self._written(partition), refused)
+
+    def _write_at(self, leader: NodeId, places: list[TopicPartition], delay_ms: int) -> None:
+        """Have another broker write markers, or see to it that they are tried again."""
+        request = WriteTxnMarkersRequest(markers=[self._marker.to_message(places)])
+
+        def heard(response: WriteTxnMarkersResponse) -> None:
+            codes = markers.codes_in(response)
+            for place in places:
+                code = codes.get(place, ErrorCode.UNKNOWN_SERVER_ERROR)
+                # Whether it is gone the own metadata tells: the other's may be older.
+                if code in (ErrorCode.NONE, ErrorCode.INVALID_PRODUCER_EPOCH):
+                    self._written(place)
+                else:
+                    self._refused(place, delay_ms, ApiError(code))
+
+        def lost(error: Exception) -> None:
+            for place in places:
+                self._refused(place, delay_ms, error)
+
+        self._node.peers.ask(leader, request, lane=LANE).when_done(heard, lost)
 
     def _refused(self, partition: TopicPartition, delay_ms: int, error: Exception) -> None:
-        if isinstance(error, ApiError) and error.code in GONE:
-            self._written(partition)
-            return
-        longer_ms = min(2 * delay_ms, RETRY_MAX_MS)
-        name = f"marker {partition} of {self._transaction.transactional_id}"
-        self._schedule(name, delay_ms, lambda: self._write(partition, longer_ms))
+        """Try again later, with whatever else was refused."""
+        if not self._again:
+            fenced = ErrorCode.TRANSACTION_COORDINATOR_FENCED
+            deposed = isinstance(error, ApiError) and error.code is fenced
+            wait_ms = RETRY_MAX_MS if deposed else delay_ms
+            name = f"markers of {self._transaction.transactional_id}"
+            self._schedule(name, wait_ms, lambda: self._send_again(wait_ms))
+        self._again.append(partition)
+
+    def _send_again(self, waited_ms: int) -> None:
+        partitions, self._again = self._again, []
+        self._send(partitions, min(2 * waited_ms, RETRY_MAX_MS))
 
     def _written(self, partition: TopicPartition) -> None:
         self._missing.pop(partition, None)
@@ -87,7 +156,7 @@ class Ending:
             self._finish()
 
     def _finish(self) -> None:
-        if self._shard.partition.retired:
+        if self._shard.is_closed or self._shard.partition.retired:
             return
         try:
             self._shard.run(lambda: self._shard.machine.complete(self._transaction))

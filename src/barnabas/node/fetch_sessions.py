@@ -3,6 +3,9 @@
 A session keeps, beside what the consumer wants, which partitions may have something for it. A
 partition that moves tells the sessions that follow it, so a fetch costs what changed, not what
 is followed: one look at each partition on the list of suspects.
+
+Sessions of followers are not pushed out by those of consumers. A follower hears of each partition
+at most once before it names it again: until then it is busy with what it was sent.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,18 +18,21 @@ from barnabas.protocol.fetch import FetchPartition, FetchResult, TopicKey
 FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
 EPOCH_MAX = (1 << 31) - 1
+CONSUMER = -1
 
 
 class Followed:
     """One partition as one consumer follows it."""
 
-    __slots__ = ("_sent", "follower", "key", "partition", "wanted")
+    __slots__ = ("_sent", "follower", "is_busy", "key", "partition", "wanted")
 
     def __init__(self, follower: "Follower", key: TopicKey, wanted: FetchPartition) -> None:
         self.follower = follower
         self.key = key
         self.wanted = wanted
         self.partition: Partition | None = None
+        self.is_busy = False
+        """Whether it is a follower's, who has not come back since it was sent something."""
         self._sent = (-1, -1, -1)
 
     def attach(self, partition: Partition) -> None:
@@ -34,37 +40,59 @@ class Followed:
         if self.partition is not partition:
             self.detach()
             self.partition = partition
-            partition.watchers[self] = None
+            if self.follower.replica_id >= 0:
+                partition.copiers[self] = None
+            else:
+                partition.watchers[self] = None
 
     def detach(self) -> None:
         """Hear of it no more."""
         if self.partition is not None:
             self.partition.watchers.pop(self, None)
+            self.partition.copiers.pop(self, None)
             self.partition = None
 
     def on_progress(self) -> None:
         """Become a suspect, and wake a fetch that waits."""
+        if self.is_busy:
+            return
         self.follower.suspects[self] = None
         if self.follower.waiting is not None:
             self.follower.waiting()
 
+    def on_committed(self) -> None:
+        """Become a suspect, for the next answer to tell a follower how far its leader is."""
+        if not self.is_busy:
+            self.follower.suspects[self] = None
+
     def has_news(self, result: FetchResult) -> bool:
         """Tell whether a result says anything that the consumer does not know."""
         known = (result.high_watermark, result.last_stable_offset, result.log_start_offset)
-        return result.records is not None or result.error_code != 0 or known != self._sent
+        return (
+            result.records is not None
+            or result.error_code != 0
+            or known != self._sent
+            or result.diverging is not None
+            or result.preferred_replica >= 0
+        )
 
     def sent(self, result: FetchResult) -> None:
-        """Remember what the consumer was told."""
+        """Remember what the consumer was told, unless it will act on something else."""
+        if result.diverging is not None:
+            return
         self._sent = (result.high_watermark, result.last_stable_offset, result.log_start_offset)
 
 
 class Follower:
     """The partitions that one consumer fetches: for one request, or for a session's life."""
 
-    def __init__(self) -> None:
+    def __init__(self, replica_id: int = CONSUMER) -> None:
+        self.replica_id = replica_id
         self.followed: dict[tuple[TopicKey, int], Followed] = {}
         self.suspects: dict[Followed, None] = {}
         self.waiting: Callable[[], None] | None = None
+        self.give_up: Callable[[], None] | None = None
+        """Ends the wait of a request, with whatever there is."""
         self.closed = False
 
     def follow(self, topics: Iterable[tuple[TopicKey, list[FetchPartition]]]) -> None:
@@ -77,6 +105,7 @@ class Follower:
                     followed = self.followed[place] = Followed(self, key, wanted)
                 else:
                     followed.wanted = wanted
+                    followed.is_busy = False
                 self.suspects[followed] = None
 
     def forget(self, forgotten: Iterable[tuple[TopicKey, list[int]]]) -> None:
@@ -95,14 +124,17 @@ class Follower:
             followed.detach()
         self.followed.clear()
         self.suspects.clear()
-        self.waiting = None
+        self.waiting = self.give_up = None
 
 
 class FetchSession(Follower):
     """A follower that outlives its request."""
 
-    def __init__(self, session_id: int, *, by_id: bool) -> None:
-        super().__init__()
+    def __init__(
+        self, session_id: int, *, by_id: bool, replica_id: int = CONSUMER, replica_epoch: int = -1
+    ) -> None:
+        super().__init__(replica_id)
+        self.replica_epoch = replica_epoch
         self.session_id = session_id
         self.by_id = by_id
         self.next_epoch = 1
@@ -115,9 +147,10 @@ class FetchSessions:
         self._slots = slots
         self._rng = rng
         self._sessions: dict[int, FetchSession] = {}
+        self._of_replicas: dict[int, FetchSession] = {}
 
     def __len__(self) -> int:
-        return len(self._sessions)
+        return len(self._sessions) + len(self._of_replicas)
 
     def open(self, *, by_id: bool) -> FetchSession | None:
         """Start a session, at the cost of the one that was used the longest ago."""
@@ -125,15 +158,33 @@ class FetchSessions:
             return None
         while len(self._sessions) >= self._slots:
             self.close(next(iter(self._sessions)))
-        session_id = 0
-        while session_id == 0 or session_id in self._sessions:
-            session_id = self._rng.randint(1, EPOCH_MAX)
+        session_id = self._new_id()
         session = self._sessions[session_id] = FetchSession(session_id, by_id=by_id)
         return session
 
-    def resume(self, session_id: int, epoch: int, *, by_id: bool) -> FetchSession:
+    def open_for_replica(self, replica_id: int, replica_epoch: int) -> FetchSession:
+        """Start a session of a follower; those of an earlier life of it are over."""
+        for known in list(self._of_replicas.values()):
+            if known.replica_id == replica_id and known.replica_epoch != replica_epoch:
+                self.close(known.session_id)
+        session_id = self._new_id()
+        session = self._of_replicas[session_id] = FetchSession(
+            session_id, by_id=True, replica_id=replica_id, replica_epoch=replica_epoch
+        )
+        return session
+
+    def _new_id(self) -> int:
+        session_id = 0
+        while session_id == 0 or session_id in self._sessions or session_id in self._of_replicas:
+            session_id = self._rng.randint(1, EPOCH_MAX)
+        return session_id
+
+    def resume(
+        self, session_id: int, epoch: int, *, by_id: bool, replica_id: int = CONSUMER
+    ) -> FetchSession:
         """Return a session for its next request; raise where it is not known or out of step."""
-        session = self._sessions.get(session_id)
+        sessions = self._sessions if replica_id < 0 else self._of_replicas
+        session = sessions.get(session_id)
         if session is None:
             raise ApiError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if epoch != session.next_epoch:
@@ -141,11 +192,11 @@ class FetchSessions:
         if session.by_id != by_id:
             raise ApiError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         session.next_epoch = 1 if epoch == EPOCH_MAX else epoch + 1
-        self._sessions[session_id] = self._sessions.pop(session_id)  # used last
+        sessions[session_id] = sessions.pop(session_id)  # used last
         return session
 
     def close(self, session_id: int) -> None:
         """End a session; nothing happens where there is none."""
-        session = self._sessions.pop(session_id, None)
+        session = self._sessions.pop(session_id, None) or self._of_replicas.pop(session_id, None)
         if session is not None:
             session.close()

@@ -4,13 +4,21 @@ A marker in `__consumer_offsets` makes the offsets that were committed in the tr
 or has them forgotten: the coordinator of that partition hears of it in the order of the log.
 """
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.metadata.image import GROUPS_TOPIC
 from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.ids import TopicPartition
 from barnabas.model.pending import Pending
+from barnabas.node.partition import Partition
 from barnabas.protocol.markers import ABORT, COMMIT, EndMarker, build_marker
+from barnabas.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersResponse,
+)
 
 if TYPE_CHECKING:
     from barnabas.node.node import Node
@@ -26,6 +34,31 @@ class Marker(NamedTuple):
     transaction_version: int = 0
     """2 where the epoch was raised for this end (KIP-890)."""
 
+    def to_message(self, partitions: Iterable[TopicPartition]) -> WritableTxnMarker:
+        """Return what another broker is asked to write."""
+        topics: dict[str, WritableTxnMarkerTopic] = {}
+        for name, number in partitions:
+            topic = topics.setdefault(name, WritableTxnMarkerTopic(name=name))
+            topic.partition_indexes.append(number)
+        return WritableTxnMarker(
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            transaction_result=self.commit,
+            topics=list(topics.values()),
+            coordinator_epoch=self.coordinator_epoch,
+            transaction_version=self.transaction_version,
+        )
+
+
+def codes_in(response: WriteTxnMarkersResponse) -> dict[TopicPartition, ErrorCode]:
+    """Return what another broker answered for each partition."""
+    return {
+        TopicPartition(topic.name, part.partition_index): ErrorCode(part.error_code)
+        for marker in response.markers
+        for topic in marker.topics
+        for part in topic.partitions
+    }
+
 
 def write_marker(
     node: "Node", topic: str, partition: int, marker: Marker, now_ms: int
@@ -34,14 +67,17 @@ def write_marker(
 
     It is written whether or not the producer has a transaction open in the partition: then it
     still carries the epoch that fences what comes late. Where the topic is deleted before the
-    marker is safe, the answer fails with UNKNOWN_TOPIC_OR_PARTITION.
+    marker is safe, the answer fails with UNKNOWN_TOPIC_OR_PARTITION; where somebody else leads the
+    partition by then, with NOT_LEADER_OR_FOLLOWER.
     """
     found = node.find(topic, partition)
-    # Taken up before the marker is in the log, or it would be replayed twice.
+    # Taken up before the marker is in the log, or it would be replayed twice. One that is still
+    # being read will come to the marker in its turn.
     shard = node.coordinators.groups.shard_on(partition) if topic == GROUPS_TOPIC else None
     end = EndMarker(COMMIT if marker.commit else ABORT, marker.coordinator_epoch)
     batch = build_marker(marker.producer_id, marker.producer_epoch, end, now_ms)
     required_offset = found.append_marker(batch, marker.transaction_version)
+    node.transactions.admissions.ended(found.name, marker.producer_id)
     if shard is not None:
         producer = ProducerIdAndEpoch(marker.producer_id, marker.producer_epoch)
         shard.machine.replay_marker(producer, committed=marker.commit)
@@ -49,6 +85,12 @@ def write_marker(
     found.when_safe(
         required_offset,
         lambda: written.complete(result=True),
-        lambda: written.fail(ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)),
+        lambda: written.fail(_lost(found)),
     )
     return written
+
+
+def _lost(partition: Partition) -> ApiError:
+    if partition.retired:
+        return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)

@@ -1,25 +1,32 @@
-"""One partition as its leader sees it: what may be appended, and what may be read.
+"""One broker's copy of a partition: what may be appended, and what may be read.
 
-Records are appended to the log at once and can be read once they are below the high watermark.
-Under `flush=ack` that follows the disk: a record that a power cut could take back is neither
-acknowledged to acks=all nor shown to a consumer. Under `flush=interval` it follows the log's end.
+The controller says who leads. A leader appends what producers send to the log at once; it can be
+read once it is below the high watermark. Under `flush=ack` that follows the disk: a record that a
+power cut could take back is neither acknowledged to acks=all nor shown to a consumer. Under
+`flush=interval` it follows the log's end. Where there are other copies it follows those that are
+in sync, too (`replication/in_sync.py`).
+
+A follower's log is what its leader's is (`node/copying.py`), and its high watermark what it heard
+of the leader's. Consumers may read from either.
 
 Who reads committed records only reads up to the last stable offset, where the first transaction
 begins of which it is not known, or not safe yet, how it ended.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from barnabas.effects import Effect, Flush, Notice
-from barnabas.metadata.image import INTERNAL_TOPICS
+from barnabas.metadata.image import INTERNAL_TOPICS, PartitionImage
 from barnabas.metadata.topic_config import TopicConfig
 from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
 from barnabas.model.ids import TopicId, TopicPartition
 from barnabas.model.ports import FileSlice
 from barnabas.node.group_commit import GroupCommit
 from barnabas.node.validation import checked
+from barnabas.protocol.fetch import Diverging
 from barnabas.protocol.markers import parse_marker
 from barnabas.protocol.records import (
     TRANSACTIONAL,
@@ -27,6 +34,8 @@ from barnabas.protocol.records import (
     parse_header,
     stamp_append_time,
 )
+from barnabas.replication.divergence import divergence
+from barnabas.replication.in_sync import InSync
 from barnabas.storage.flush import FlushTask
 from barnabas.storage.log import Log, LogSettings
 
@@ -36,6 +45,26 @@ class Watcher(Protocol):
 
     def on_progress(self) -> None:
         """Hear that the high watermark moved; the last stable offset may have, too."""
+
+
+class Copier(Watcher, Protocol):
+    """A follower, who wants to know that there is more to copy."""
+
+    def on_committed(self) -> None:
+        """Hear that the high watermark moved, which can wait until there is more to say."""
+
+
+class Following(Protocol):
+    """Whoever fills a follower's log."""
+
+    def synced(self) -> None:
+        """Hear that the log is as safe as its topic wants it, up to its end."""
+
+    def damaged(self, offset: int) -> None:
+        """Hear that stored records are damaged from an offset on."""
+
+    def retired(self) -> None:
+        """Hear that the copy is not wanted any more."""
 
 
 class Appended(NamedTuple):
@@ -52,13 +81,18 @@ class Waiting(NamedTuple):
     offset: int
     action: Callable[[], None]
     gone: Callable[[], None] | None
-    """Called instead where the partition goes away before."""
+    """Called instead where the partition goes away before, which `retired` then says, or
+    somebody else leads it."""
+
+
+NOBODY = -1
 
 
 class Partition:
-    """The leader's side of one partition."""
+    """One copy, which leads or follows."""
 
     __slots__ = (
+        "_alone",
         "_commits",
         "_complained_of",
         "_flushing",
@@ -68,11 +102,19 @@ class Partition:
         "_storage_failed",
         "_waiting",
         "config",
+        "copiers",
+        "following",
         "high_watermark",
+        "in_sync",
         "internal",
+        "is_short",
         "leader_epoch",
+        "leader_high_watermark",
+        "leader_id",
+        "leads",
         "log",
         "name",
+        "placed",
         "retired",
         "topic_id",
         "watchers",
@@ -84,20 +126,35 @@ class Partition:
         topic_id: TopicId,
         log: Log,
         config: TopicConfig,
-        leader_epoch: int,
         outbox: list[Effect],
         commits: GroupCommit,
+        high_watermark: int = 0,
     ) -> None:
         self.name = name
         self.internal = name.topic in INTERNAL_TOPICS
         """Whether only the broker writes here."""
         self.topic_id = topic_id
         self.log = log
-        self._take_on(config)
-        self.leader_epoch = leader_epoch
-        self.high_watermark = log.end_offset
-        log.epochs.assign(leader_epoch, log.end_offset)
+        self.placed = PartitionImage([], NOBODY)
+        """Who holds and who leads it, as far as this copy was told."""
+        self.leads = False
+        self.leader_id = NOBODY
+        self.leader_epoch = -1
+        self.in_sync: InSync | None = None
+        """The other copies, where this one leads and there are any."""
+        self.is_short = False
+        """Whether it leads, and too few are in sync for acks=all."""
+        self._alone = False
+        self.high_watermark = min(max(high_watermark, log.start_offset), log.end_offset)
+        """Below it, everything is committed."""
+        self.leader_high_watermark = self.high_watermark
+        """The last that a follower heard of."""
         self.watchers: dict[Watcher, None] = {}
+        """Those who read what is committed."""
+        self.copiers: dict[Copier, None] = {}
+        """Followers, who read everything."""
+        self.following: Following | None = None
+        """Whoever fills the log from a leader's."""
         self._waiting: deque[Waiting] = deque()
         self.retired = False
         self._flushing = False
@@ -105,6 +162,96 @@ class Partition:
         self._complained_of: tuple[str, int] | None = None
         self._outbox = outbox
         self._commits = commits
+        self._take_on(config)
+
+    @property
+    def replicas(self) -> Sequence[int]:
+        """Who holds a copy."""
+        return self.placed.replicas
+
+    @property
+    def isr(self) -> Sequence[int]:
+        """Who is in sync, as the controller decided."""
+        return self.placed.isr
+
+    def lead(self, placed: PartitionImage, me: int, now_ms: int) -> None:
+        """Take the lead, or hear who else is in sync."""
+        epochs = placed.leader_epoch, placed.partition_epoch
+        if self.leads and epochs < (self.leader_epoch, self.placed.partition_epoch):
+            return  # the controller's answer was faster than the image, and says more
+        if not self.leads or placed.leader_epoch != self.leader_epoch:
+            self.log.epochs.assign(placed.leader_epoch, self.log.end_offset)
+            self.in_sync = None
+        self.placed, self.leads = placed, True
+        self.leader_id, self.leader_epoch = me, placed.leader_epoch
+        self._alone = len(placed.replicas) == 1
+        if self._alone:
+            self.in_sync, self.is_short = None, False
+        else:
+            if self.in_sync is None:
+                self.in_sync = InSync(me, self.log.end_offset)
+            self.in_sync.place(placed.replicas, placed.isr, placed.partition_epoch, now_ms)
+            self._count()
+        self._maybe_flush()
+        self._advance()
+
+    def follow(self, placed: PartitionImage) -> None:
+        """Give up the lead, or hear who else has it; whoever waits for an offset is told."""
+        led = self.leads
+        if placed.leader_epoch != self.leader_epoch:
+            # An unclean election may have taken back what the last leader said.
+            self.leader_high_watermark = self.high_watermark
+        self.placed, self.leads, self._alone = placed, False, False
+        self.leader_id, self.leader_epoch = placed.leader, placed.leader_epoch
+        self.in_sync, self.is_short = None, False
+        # An epoch in which this copy led and wrote nothing is no part of the log's history.
+        self.log.epochs.truncate_end(self.log.end_offset)
+        if led:
+            self._let_go()
+
+    def agree(self, isr: Sequence[int], partition_epoch: int, now_ms: int) -> None:
+        """Take on what the controller answered, which the image will say, too."""
+        if self.in_sync is None or partition_epoch <= self.placed.partition_epoch:
+            return
+        self.placed = replace(self.placed, isr=list(isr), partition_epoch=partition_epoch)
+        self.in_sync.place(self.placed.replicas, isr, partition_epoch, now_ms)
+        self._count()
+        self._advance()
+
+    def fetched(self, replica: int, broker_epoch: int, offset: int, now_ms: int) -> None:
+        """Take note of how far a follower is, if it is one and its log agrees."""
+        if self.in_sync is None or not self.log.start_offset <= offset <= self.log.end_offset:
+            return
+        if self.in_sync.fetched(replica, broker_epoch, offset, self.log.end_offset, now_ms):
+            self._advance()
+
+    def diverges(self, last_epoch: int, offset: int) -> Diverging | None:
+        """Return where the log leaves that of someone who has it up to an offset, if it does."""
+        return divergence(self.log.epochs, self.log.end_offset, last_epoch, offset)
+
+    def hear(self, high_watermark: int) -> None:
+        """Take note of the leader's high watermark, as a follower."""
+        self.leader_high_watermark = high_watermark
+        self._advance()
+
+    def has_copied(self, size: int) -> None:
+        """Have what a follower appended made as safe as the topic wants it."""
+        if self._follows_disk:
+            self._commits.appended(self, size)
+
+    def has_cut(self) -> None:
+        """Go along with a follower's log that was cut."""
+        end_offset = self.log.end_offset
+        if end_offset < self.high_watermark:
+            facts = {"partition": str(self.name), "from": end_offset, "to": self.high_watermark}
+            self._outbox.append(Notice("error", "gave up records that had been committed", facts))
+            self.high_watermark = end_offset
+        self.leader_high_watermark = self.high_watermark
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether everything in the log is as safe as the topic wants it."""
+        return not self._follows_disk or self.log.flushed_offset >= self.log.end_offset
 
     @property
     def last_stable_offset(self) -> int:
@@ -130,6 +277,7 @@ class Partition:
         """Take on another configuration from the next append on."""
         self._take_on(config)
         self.log.settings = log_settings(config)
+        self._count()
         self._maybe_flush()
         self._advance()
 
@@ -139,8 +287,25 @@ class Partition:
         self._stamps = config.stamps_on_append
         self._follows_disk = config.flush_on_ack
 
+    def _count(self) -> None:
+        """Find out whether enough are in sync."""
+        if self.in_sync is not None:
+            self.in_sync.min_isr = self.config.min_insync_replicas
+            self.is_short = self.in_sync.is_short
+
+    def check_replicas(self) -> None:
+        """Refuse what must reach more copies than are in sync."""
+        if self.is_short:
+            assert self.in_sync is not None
+            needed = self.in_sync.effective_min_isr
+            raise ApiError(
+                ErrorCode.NOT_ENOUGH_REPLICAS, f"{len(self.isr)} are in sync and {needed} must be"
+            )
+
     def append(self, records: memoryview, now_ms: int) -> Appended:
         """Write a producer's batch; raise the `ApiError` with which it is refused."""
+        if not self.leads:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         header = parse_header_or_refuse(records)
         batch = checked(records, header, self.config, now_ms)
         if batch is not records:
@@ -159,14 +324,20 @@ class Partition:
             self._commits.appended(self, header.size)
         else:
             self._advance()
+        if self.copiers:
+            self._wake_copiers()
         return Appended(base_offset, append_time_ms, self.log.end_offset)
 
     def append_own(self, batch: bytearray) -> None:
-        """Write a batch that this broker made.
+        """Write a batch that this broker made, which always is for all in-sync copies.
 
-        Raises `ApiError` where the disk refuses, or where it is part of a transaction of a
-        producer whose epoch was raised since.
+        Raises `ApiError` where the disk refuses, where somebody else leads, where too few copies
+        are in sync, or where it is part of a transaction of a producer whose epoch was raised
+        since.
         """
+        if not self.leads:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self.check_replicas()
         header = parse_header(batch)
         if header.attributes & TRANSACTIONAL:
             self.log.producers.check_epoch(header)
@@ -175,6 +346,8 @@ class Partition:
             self._commits.appended(self, header.size)
         else:
             self._advance()
+        if self.copiers:
+            self._wake_copiers()
 
     def append_marker(self, batch: bytearray, transaction_version: int) -> int:
         """Write the end of a transaction; return the high watermark that makes it safe."""
@@ -200,10 +373,24 @@ class Partition:
         if self.high_watermark <= offset <= self.log.end_offset:
             return None  # caught up; or appended, but not yet for anybody to see
         upper = self.last_stable_offset if committed_only else self.high_watermark
+        return self._read(offset, limit_bytes, upper, at_least_one=at_least_one)
+
+    def read_to_copy(
+        self, offset: int, limit_bytes: int, *, at_least_one: bool
+    ) -> FileSlice | None:
+        """Return what a follower may copy from an offset on: everything there is."""
+        end_offset = self.log.end_offset
+        return self._read(offset, limit_bytes, end_offset, at_least_one=at_least_one)
+
+    def _read(
+        self, offset: int, limit_bytes: int, upper: int, *, at_least_one: bool
+    ) -> FileSlice | None:
         try:
             return self.log.read(offset, limit_bytes, upper, at_least_one=at_least_one)
         except CorruptBatchError as error:
             self._complain("stored records are damaged", offset, error)
+            if self.following is not None:
+                self.following.damaged(offset)
             raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
         except OSError as error:
             self._complain("the disk refused a read", offset, error)
@@ -234,18 +421,29 @@ class Partition:
             self.log.advance_start(offset)
         except OSError as error:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk refused: {error}") from error
+        for copier in self.copiers:
+            copier.on_committed()
 
     def retire(self) -> None:
         """Stop serving for good: the topic is deleted.
 
         Consumers look again and find it gone; producers that wait are told on timeout.
         """
-        for watcher in list(self.watchers):
-            watcher.on_progress()
-        self.watchers.clear()
-        waiting, self._waiting = self._waiting, deque()
         self.retired = True
         self._flushing = True  # no more syncs: the files are going away
+        if self.following is not None:
+            self.following.retired()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Have everybody look again who reads, and tell those who wait for what was written."""
+        reading: list[Watcher] = [*self.watchers, *self.copiers]
+        waiting, self._waiting = self._waiting, deque()
+        for watcher in reading:
+            watcher.on_progress()
+        if self.retired:
+            self.watchers.clear()
+            self.copiers.clear()
         for each in waiting:
             if each.gone is not None:
                 each.gone()
@@ -264,10 +462,14 @@ class Partition:
             self.flush()
 
     def _flushed(self, task: FlushTask) -> None:
+        if self.retired:
+            return
         self._flushing = False
         self.log.finish_flush(task)
         self._maybe_flush()
         self._advance()
+        if self.following is not None and self.is_synced:
+            self.following.synced()
 
     def _write(self, records: memoryview, header: BatchHeader) -> int:
         try:
@@ -296,6 +498,8 @@ class Partition:
         """Move the high watermark, answer producers, wake consumers."""
         log = self.log
         safe = log.flushed_offset if self._follows_disk else log.end_offset
+        if not self._alone:
+            safe = self._agreed(safe)
         if safe <= self.high_watermark:
             return
         self.high_watermark = safe
@@ -306,6 +510,19 @@ class Partition:
             waiting.popleft().action()
         for watcher in list(self.watchers):
             watcher.on_progress()
+        if self.copiers:
+            for copier in self.copiers:
+                copier.on_committed()
+
+    def _agreed(self, safe: int) -> int:
+        """Return up to where not this copy alone, but all that count have the log."""
+        if self.in_sync is not None:
+            return self.in_sync.high_watermark(safe)
+        return min(self.leader_high_watermark, self.log.end_offset)
+
+    def _wake_copiers(self) -> None:
+        for copier in list(self.copiers):
+            copier.on_progress()
 
 
 def parse_header_or_refuse(records: memoryview) -> BatchHeader:

@@ -1,21 +1,29 @@
 """Fetch by hand: a request read in one walk, an answer whose records stay where they are.
 
 Versions 4 to 18; flexible from 12, topic ids in place of names from 13. The answer is a list of
-chunks: bytes that frame the records, and slices of files that the edge sends by itself.
+chunks: bytes that frame the records, and slices of files that the edge sends by itself. The other
+side of it, as a follower sees it, is `replica_fetch.py`.
 """
 
+from collections.abc import Sequence
 from struct import Struct
 from struct import error as struct_error
 from typing import NamedTuple
 
 from barnabas.model.errors import WireError
 from barnabas.model.ports import Chunk, FileSlice
-from barnabas.protocol.primitives import read_uvarint, skip_tags, uvarint
+from barnabas.protocol.current_leader import Endpoint, Leader, endpoints_tag, leader_tag
+from barnabas.protocol.primitives import bad_length, read_uvarint, skip_tags, uvarint
 
 FLEXIBLE_FROM = 12
 TOPIC_IDS_FROM = 13
 SESSIONS_FROM = 7
 REPLICA_ID_UNTIL = 14
+ENDPOINTS_FROM = 16
+REPLICA_STATE_TAG = 1
+DIVERGING_TAG = 0
+LEADER_TAG = 1
+ENDPOINTS_TAG = 0
 
 TopicKey = str | bytes
 
@@ -27,6 +35,8 @@ _PARTITION_V4 = Struct(">iqi")
 _PARTITION_V5 = Struct(">iqqi")
 _PARTITION_V9 = Struct(">iiqqi")
 _PARTITION_V12 = Struct(">iiqiqi")
+_REPLICA_STATE = Struct(">iq")
+_DIVERGING = Struct(">BBiqB")
 
 
 class FetchPartition(NamedTuple):
@@ -53,6 +63,15 @@ class FetchRequest(NamedTuple):
     topics: list[tuple[TopicKey, list[FetchPartition]]]
     forgotten: list[tuple[TopicKey, list[int]]]
     rack_id: str
+    replica_epoch: int = -1
+    """The broker epoch of a follower that asks, so that an earlier life of it is not believed."""
+
+
+class Diverging(NamedTuple):
+    """The last epoch that a leader shares with whoever asked, and where it ends (KIP-595)."""
+
+    epoch: int
+    end_offset: int
 
 
 class FetchResult(NamedTuple):
@@ -65,6 +84,10 @@ class FetchResult(NamedTuple):
     log_start_offset: int = -1
     records: FileSlice | None = None
     aborted: tuple[tuple[int, int], ...] | None = None
+    diverging: Diverging | None = None
+    leader: Leader | None = None
+    preferred_replica: int = -1
+    """Whom a consumer should rather ask, for it is nearer (KIP-392)."""
 
 
 def parse_request(version: int, frame: memoryview, position: int) -> FetchRequest:
@@ -101,6 +124,9 @@ class _Reader:
         if self.version >= SESSIONS_FROM:
             forgotten = [self.forgotten() for _ in range(self.count())]
         rack_id = self.string() if self.version >= 11 else ""
+        replica_epoch = -1
+        if self.version > REPLICA_ID_UNTIL and self.frame[self.position]:
+            replica_id, replica_epoch = self.replica_state()
         return FetchRequest(
             replica_id,
             max_wait_ms,
@@ -112,7 +138,22 @@ class _Reader:
             topics,
             forgotten,
             rack_id,
+            replica_epoch,
         )
+
+    def replica_state(self) -> tuple[int, int]:
+        """Read the last tagged section, for which follower asks."""
+        found = -1, -1
+        count, position = read_uvarint(self.frame, self.position)
+        for _ in range(count):
+            tag, position = read_uvarint(self.frame, position)
+            length, position = read_uvarint(self.frame, position)
+            if position + length > len(self.frame):
+                bad_length("tagged field", length)
+            if tag == REPLICA_STATE_TAG:
+                found = _REPLICA_STATE.unpack_from(self.frame, position)
+            position += length
+        return found
 
     def topic(self) -> tuple[TopicKey, list[FetchPartition]]:
         key = self.key()
@@ -199,6 +240,7 @@ def encode_response(
     throttle_ms: int = 0,
     error_code: int = 0,
     session_id: int = 0,
+    endpoints: Sequence[Endpoint] = (),
 ) -> list[Chunk]:
     """Write the body of a response, with the records as slices between the bytes."""
     chunks: list[Chunk] = []
@@ -218,10 +260,13 @@ def encode_response(
                 chunks += [head, result.records]
                 head = bytearray()
             if flexible:
-                head.append(0)
+                head += _result_tags(result)
         if flexible:
             head.append(0)
-    if flexible:
+    if endpoints and version >= ENDPOINTS_FROM:
+        head.append(1)
+        head += endpoints_tag(ENDPOINTS_TAG, endpoints)
+    elif flexible:
         head.append(0)
     if head:
         chunks.append(head)
@@ -235,12 +280,24 @@ def _write_result(head: bytearray, version: int, result: FetchResult, *, flexibl
         head += _RESULT_V4.pack(*result[:4])
     _write_aborted(head, result.aborted, flexible=flexible)
     if version >= 11:
-        head += _INT.pack(_NULL)  # no preferred read replica
+        head += _INT.pack(result.preferred_replica)
     length = 0 if result.records is None else result.records.length
     if flexible:
         head += uvarint(length + 1)
     else:
         head += _INT.pack(length)
+
+
+def _result_tags(result: FetchResult) -> bytes:
+    diverging, leader = result.diverging, result.leader
+    if diverging is None and leader is None:
+        return b"\0"
+    tags = bytearray((1 if diverging is None or leader is None else 2,))
+    if diverging is not None:
+        tags += _DIVERGING.pack(DIVERGING_TAG, 13, *diverging, 0)
+    if leader is not None:
+        tags += leader_tag(LEADER_TAG, leader)
+    return bytes(tags)
 
 
 def _write_aborted(

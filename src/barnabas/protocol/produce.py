@@ -5,16 +5,20 @@ views of the frame, for the log to stamp in place. The generated codec says the 
 time, and the tests hold the two against each other.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from struct import Struct
 from struct import error as struct_error
 from typing import NamedTuple
 
 from barnabas.model.errors import WireError
+from barnabas.protocol.current_leader import Endpoint, Leader, endpoints_tag, leader_tag
 from barnabas.protocol.primitives import read_uvarint, skip_tags, uvarint
 
 FLEXIBLE_FROM = 9
 TOPIC_IDS_FROM = 13
+LEADERS_FROM = 10
+LEADER_TAG = 0
+ENDPOINTS_TAG = 0
 
 _SHORT = Struct(">h")
 _INT = Struct(">i")
@@ -48,6 +52,8 @@ class PartitionResult(NamedTuple):
     append_time_ms: int = -1
     log_start_offset: int = -1
     message: str | None = None
+    leader: Leader | None = None
+    """Who leads instead, where that is why the batch was refused."""
 
 
 def parse_request(version: int, frame: memoryview, position: int) -> ProduceRequest:
@@ -145,17 +151,20 @@ _PARTITION_V8 = Struct(">ihqqqi")
 _PARTITION_V3 = Struct(">ihqq")
 _NO_ERRORS = b"\x01"
 _NULL_MESSAGE_NO_TAGS = b"\x00\x00"
+_NO_TAGS = b"\x00"
+_ONE_TAG = b"\x01"
 
 
 def encode_response(
     version: int,
     topics: Iterable[tuple[str | bytes, Iterable[PartitionResult]]],
     throttle_ms: int,
+    endpoints: Sequence[Endpoint] = (),
 ) -> bytes:
     """Write the body of a response."""
     listed = [(key, list(results)) for key, results in topics]
     if version >= FLEXIBLE_FROM:
-        return _encode_flexible(version, listed, throttle_ms)
+        return _encode_flexible(version, listed, throttle_ms, endpoints)
     parts = [_INT.pack(len(listed))]
     for key, results in listed:
         assert isinstance(key, str)
@@ -177,7 +186,10 @@ def _classic_result(version: int, result: PartitionResult) -> bytes:
 
 
 def _encode_flexible(
-    version: int, topics: list[tuple[str | bytes, list[PartitionResult]]], throttle_ms: int
+    version: int,
+    topics: list[tuple[str | bytes, list[PartitionResult]]],
+    throttle_ms: int,
+    endpoints: Sequence[Endpoint],
 ) -> bytes:
     body = bytearray()
     body += uvarint(len(topics) + 1)
@@ -192,14 +204,24 @@ def _encode_flexible(
         for result in results:
             body += _PARTITION_CLASSIC.pack(*result[:5])
             body += _NO_ERRORS
-            if result.message is None:
+            if result.message is None and result.leader is None:
                 body += _NULL_MESSAGE_NO_TAGS
             else:
-                message = result.message.encode()
-                body += uvarint(len(message) + 1)
-                body += message
-                body.append(0)
+                body += _message_and_tags(version, result)
         body.append(0)
     body += _INT.pack(throttle_ms)
-    body.append(0)
+    if endpoints and version >= LEADERS_FROM:
+        body += _ONE_TAG + endpoints_tag(ENDPOINTS_TAG, endpoints)
+    else:
+        body += _NO_TAGS
     return bytes(body)
+
+
+def _message_and_tags(version: int, result: PartitionResult) -> bytes:
+    message = b"\0"
+    if result.message is not None:
+        text = result.message.encode()
+        message = uvarint(len(text) + 1) + text
+    if result.leader is None or version < LEADERS_FROM:
+        return message + _NO_TAGS
+    return message + _ONE_TAG + leader_tag(LEADER_TAG, result.leader)

@@ -1,4 +1,4 @@
-"""One client's socket: bytes in become frames, answers become bytes out, in order.
+"""One accepted socket: bytes in become frames, answers become bytes out, in order.
 
 Reading goes through one buffer that all connections share, since there is one thread: a frame
 that arrives whole is handled where it lies, and only a cut one is moved to a buffer of its own.
@@ -77,14 +77,24 @@ class Connection:
         "dirty",
         "host",
         "last_progress_ms",
+        "peer",
         "stalled_since_ms",
     )
 
-    def __init__(self, server: "Server", accepted: socket.socket, host: str, now_ms: int) -> None:
+    def __init__(
+        self,
+        server: "Server",
+        accepted: socket.socket,
+        host: str,
+        now_ms: int,
+        *,
+        peer: bool = False,
+    ) -> None:
         self._server = server
         self._socket = accepted
         self.descriptor = accepted.fileno()
         self.host = host
+        self.peer = peer
         self.closed = False
         self.dirty = False
         self._frame: bytearray | None = None
@@ -175,7 +185,7 @@ class Connection:
         (size,) = _LENGTH.unpack_from(head)
         self._check_size(size)
         (api_key,) = _API_KEY.unpack_from(head, 4)
-        if size > OTHER_REQUEST_BYTES_MAX and api_key != PRODUCE:
+        if size > OTHER_REQUEST_BYTES_MAX and api_key != PRODUCE and not self.peer:
             raise WireError(f"{size} bytes for API {api_key}, which carries no data")
         self._frame_bytes = size + 4
         # A claim is not yet bytes: what is claimed is allocated as it arrives.
@@ -243,7 +253,8 @@ class Connection:
             if known is not None:
                 self._promise(known if isinstance(known, Pending) else [known[4:]])
                 return
-        answer, context = dispatch(server.node, frame, self.host, now_ms, server.shapes)
+        shapes = None if self.peer else server.shapes
+        answer, context = dispatch(server.node, frame, self.host, now_ms, shapes, peer=self.peer)
         self._prefix_bytes = context.prefix_bytes
         if answer is None:
             self._pace(context)
@@ -273,8 +284,8 @@ class Connection:
         self._pace(context)
 
     def _pace(self, context: RequestContext | None = None) -> None:
-        """Read no more for now where the client is over its quota or behind with our answers."""
-        if context is not None and context.throttle_ms:
+        """Read no more for now where a client is over its quota or behind with our answers."""
+        if context is not None and context.throttle_ms and not self.peer:
             self._mute(context.throttle_ms)
         elif self._out_bytes > QUEUED_BYTES_MAX or len(self._slots) > QUEUED_ANSWERS_MAX:
             self._pause()

@@ -1,4 +1,4 @@
-"""Carrying out what the node asks for: syncs, deletions, compaction, log lines.
+"""Carrying out what the node asks for: syncs, deletions, compaction, questions, log lines.
 
 Syncs run on a few threads (the system call lets go of the interpreter). Compaction runs in a
 process of its own: its work is per record and would otherwise take turns with the loop.
@@ -19,6 +19,7 @@ from barnabas.effects import Ask, Clean, Effect, Flush, Notice, Remove, Verify
 from barnabas.logs import get
 from barnabas.model.errors import SyncFailedError
 from barnabas.node.node import Node
+from barnabas.server.peers import PeerConnections
 from barnabas.server.sync_threads import SyncThreads
 from barnabas.storage.compaction import Cleaned, Group
 from barnabas.storage.flush import FlushTask, carry_out
@@ -33,10 +34,17 @@ log = get("barnabas.server")
 class EffectDriver:
     """The hands of one node."""
 
-    def __init__(self, node: Node, loop: asyncio.AbstractEventLoop, run_event: RunEvent) -> None:
+    def __init__(
+        self,
+        node: Node,
+        loop: asyncio.AbstractEventLoop,
+        run_event: RunEvent,
+        peers: PeerConnections,
+    ) -> None:
         self._node = node
         self._loop = loop
         self._run_event = run_event
+        self._peers = peers
         threads = node.settings.storage.flush_threads
         self._syncers = SyncThreads(
             threads, loop, lambda flush: self.sync(flush.task), self._synced
@@ -63,9 +71,10 @@ class EffectDriver:
                 case Verify():
                     self.in_background(partial(self._verify, effect))
                 case Ask():
-                    raise NotImplementedError
+                    self._peers.ask(effect)
                 case Notice():
                     getattr(log, effect.level)(effect.event, **effect.facts)
+        self._peers.flush()
 
     def in_background(self, chore: Callable[[], None]) -> None:
         """Run something slow that nobody waits for; where it fails, say so."""

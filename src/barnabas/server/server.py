@@ -1,5 +1,7 @@
 """The event loop's side of a broker: sockets, clock, and the end of every event.
 
+Clients have one listener and other brokers, where there can be any, another.
+
 An event is a readable socket, a finished sync or a due timer. Its callback runs to completion in
 the node; then `after_event` sends what was answered, hands effects to the driver and arms the
 next timer. That is the whole life of the loop.
@@ -12,6 +14,7 @@ import time
 from collections.abc import Callable
 from typing import cast
 
+from barnabas.handlers.registry import serve_itself
 from barnabas.handlers.shapes import Shapes
 from barnabas.logs import get
 from barnabas.model.errors import SyncFailedError
@@ -21,11 +24,11 @@ from barnabas.server.buffers import BufferPool
 from barnabas.server.connection import Connection
 from barnabas.server.disk import OsFile
 from barnabas.server.effects import EffectDriver, stop_at_once
+from barnabas.server.listener import Listener
+from barnabas.server.peers import PeerConnections
 
 RECEIVE_BYTES = 256 * 1024
-ACCEPTS_PER_EVENT = 64
 SWEEP_INTERVAL_MS = 1_000
-ACCEPT_PAUSE_S = 0.1
 DESCRIPTORS_KEPT = 256
 """Open files that connections must leave to logs."""
 
@@ -46,51 +49,45 @@ class Server:
         self.shapes = Shapes(node)
         self.connections: dict[Connection, None] = {}
         self.dirty: list[Connection] = []
-        self.driver = EffectDriver(node, loop, self.run_event)
+        self.peers = PeerConnections(self)
+        self.driver = EffectDriver(node, loop, self.run_event, self.peers)
         self._settings = performance
-        self._listener: socket.socket | None = None
+        self._listeners: dict[Listener, bool] = {}
         self._by_host: dict[str, int] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms: int | None = None
         self._descriptor_max = 0
+        serve_itself(node)
 
-    def bind(self, host: str, port: int) -> tuple[str, int]:
-        """Take the address, and nobody yet; return it, with the port that was found for 0."""
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listener = socket.socket(family, socket.SOCK_STREAM)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if self._settings.socket_receive_buffer_bytes:
-            size = self._settings.socket_receive_buffer_bytes
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
-        try:
-            listener.bind((host, port))
-        except OSError:
-            listener.close()
-            raise
-        self._listener = listener
-        return listener.getsockname()[:2]  # type: ignore[no-any-return]
+    def bind(self, host: str, port: int, *, peers: bool = False) -> tuple[str, int]:
+        """Take an address, and nobody yet; return it, with the port that was found for 0."""
+        receive_buffer_bytes = self._settings.socket_receive_buffer_bytes
+        listener = Listener(self.loop, (host, port), receive_buffer_bytes)
+        self._listeners[listener] = peers
+        return listener.address
 
-    def listen(self) -> None:
-        """Start to accept."""
-        assert self._listener is not None
-        self._listener.listen(self._settings.backlog)
-        self._listener.setblocking(False)
+    def listen(self, *, peers: bool) -> None:
+        """Start to accept clients, or other brokers."""
         self._descriptor_max = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - DESCRIPTORS_KEPT
-        self.loop.add_reader(self._listener.fileno(), self._accept)
-        self.node.timers.after(SWEEP_INTERVAL_MS, self._sweep)
+        for listener, is_for_peers in self._listeners.items():
+            if is_for_peers == peers:
+                admit = self._admit_peer if peers else self._admit_client
+                listener.listen(self._settings.backlog, admit)
+        if not peers:
+            self.node.timers.after(SWEEP_INTERVAL_MS, self._sweep)
 
     def stop_listening(self) -> None:
         """Take no more connections."""
-        if self._listener is not None:
-            self.loop.remove_reader(self._listener.fileno())
-            self._listener.close()
-            self._listener = None
+        for listener in self._listeners:
+            listener.close()
+        self._listeners.clear()
 
     def close_all(self) -> None:
         """Close every connection, answers that are ready included."""
         for connection in list(self.connections):
             connection.flush()
             connection.close()
+        self.peers.close_all()
         if self._timer is not None:
             self._timer.cancel()
 
@@ -161,6 +158,8 @@ class Server:
         if writing:
             self.loop.remove_writer(connection.descriptor)
         self.connections.pop(connection, None)
+        if connection.peer:
+            return
         left = self._by_host.get(connection.host, 1) - 1
         if left:
             self._by_host[connection.host] = left
@@ -198,38 +197,10 @@ class Server:
         self._timer = None
         self.run_event(self.node.timers.fire)
 
-    def _accept(self) -> None:
-        for _ in range(ACCEPTS_PER_EVENT):
-            assert self._listener is not None
-            try:
-                accepted, address = self._listener.accept()
-            except (BlockingIOError, ConnectionError):
-                return
-            except OSError as error:
-                self._pause_accepting(error)
-                return
-            try:
-                self._admit(accepted, str(address[0]))
-            except OSError as error:  # gone before it was greeted
-                accepted.close()
-                log.debug("lost a connection", client=str(address[0]), problem=str(error))
-
-    def _pause_accepting(self, error: OSError) -> None:
-        """Out of descriptors: those who wait keep waiting, everybody else is served."""
-        assert self._listener is not None
-        log.error("cannot accept connections for a moment", problem=str(error))
-        descriptor = self._listener.fileno()
-        self.loop.remove_reader(descriptor)
-        self.loop.call_later(ACCEPT_PAUSE_S, self._resume_accepting)
-
-    def _resume_accepting(self) -> None:
-        if self._listener is not None:
-            self.loop.add_reader(self._listener.fileno(), self._accept)
-
-    def _admit(self, accepted: socket.socket, host: str) -> None:
+    def _admit_client(self, accepted: socket.socket, host: str) -> None:
         settings = self._settings
-        from_host = self._by_host.get(host, 0)
         limit = None
+        from_host = self._by_host.get(host, 0)
         if settings.max_connections_per_ip and from_host >= settings.max_connections_per_ip:
             limit = "max_connections_per_ip"
         elif len(self.connections) >= settings.max_connections:
@@ -241,14 +212,22 @@ class Server:
             log.warning("refused a connection", client=host, limit=limit)
             accepted.close()
             return
+        self._admit(accepted, host, peer=False)
+
+    def _admit_peer(self, accepted: socket.socket, host: str) -> None:
+        """Take another broker's connection, however many clients there are."""
+        self._admit(accepted, host, peer=True)
+
+    def _admit(self, accepted: socket.socket, host: str, *, peer: bool) -> None:
         accepted.setblocking(False)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if settings.socket_send_buffer_bytes:
-            size = settings.socket_send_buffer_bytes
+        if self._settings.socket_send_buffer_bytes:
+            size = self._settings.socket_send_buffer_bytes
             accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
-        connection = Connection(self, accepted, host, self.monotonic_ms())
+        connection = Connection(self, accepted, host, self.monotonic_ms(), peer=peer)
         self.connections[connection] = None
-        self._by_host[host] = from_host + 1
+        if not peer:
+            self._by_host[host] = self._by_host.get(host, 0) + 1
         self.watch_reading(connection, wanted=True)
 
     def _sweep(self) -> None:
@@ -256,6 +235,7 @@ class Server:
         self.node.timers.after(SWEEP_INTERVAL_MS, self._sweep)
         now_ms = self.node.timers.now_ms
         idle_ms, stall_ms = self._settings.connection_idle_ms, self._settings.request_stall_ms
+        self.peers.sweep(now_ms)
         for connection in list(self.connections):
             since_ms = connection.stalled_since_ms
             if connection.waits_for_us:

@@ -15,6 +15,7 @@ from barnabas.model.ports import Disk
 from barnabas.protocol.crc import crc32c
 
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEAN_MARKER = ".clean-shutdown"
 
 
@@ -54,35 +55,57 @@ class Checkpoints:
         self._disk = disk
         self._folder = folder
         self._points = f"{folder}/{RECOVERY_POINTS}"
+        self._high_watermarks = f"{folder}/{HIGH_WATERMARKS}"
         self._marker = f"{folder}/{CLEAN_MARKER}"
 
     def recovery_points(self) -> dict[TopicPartition, int]:
         """Read the points, by topic id; a damaged file only means that more is checked."""
-        if not self._disk.exists(self._points):
-            return {}
-        try:
-            lines = unseal(self._disk.read_bytes(self._points)).splitlines()[2:]
-        except StorageError:
-            return {}
-        parts = [line.split(" ") for line in lines]
-        return {TopicPartition(topic, int(index)): int(point) for topic, index, point in parts}
+        return self._read(self._points)
 
     def write_recovery_points(self, points: Mapping[TopicPartition, int]) -> None:
         """Store the points, nearly in Kafka's layout."""
-        lines = ["0", str(len(points))]
-        lines += [f"{name.topic} {name.partition} {offset}" for name, offset in points.items()]
-        self._disk.write_atomic(self._points, seal("\n".join(lines) + "\n"))
+        self._write(self._points, points)
 
-    def take_clean_marker(self) -> bool:
-        """Tell whether the last stop was clean, and forget it for good."""
-        clean = self._disk.exists(self._marker)
-        if clean:
-            self._disk.remove(self._marker)
-            # Were the removal lost with the power, a torn log would pass for a clean one.
-            self._disk.sync_folder(self._folder)
-        return clean
+    def high_watermarks(self) -> dict[TopicPartition, int]:
+        """Read up to where copies were known to be committed, by topic id.
 
-    def write_clean_marker(self) -> None:
+        What is old or lost only means that a follower hears it again from its leader.
+        """
+        return self._read(self._high_watermarks)
+
+    def write_high_watermarks(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Store the high watermarks, in the same layout."""
+        self._write(self._high_watermarks, offsets)
+
+    def _read(self, path: str) -> dict[TopicPartition, int]:
+        if not self._disk.exists(path):
+            return {}
+        try:
+            lines = unseal(self._disk.read_bytes(path)).splitlines()[2:]
+        except StorageError:
+            return {}
+        parts = [line.split(" ") for line in lines]
+        return {TopicPartition(topic, int(index)): int(offset) for topic, index, offset in parts}
+
+    def _write(self, path: str, offsets: Mapping[TopicPartition, int]) -> None:
+        lines = ["0", str(len(offsets))]
+        lines += [f"{name.topic} {name.partition} {offset}" for name, offset in offsets.items()]
+        self._disk.write_atomic(path, seal("\n".join(lines) + "\n"))
+
+    def take_clean_marker(self) -> int | None:
+        """Return the broker epoch in which the last stop was clean, and forget it for good.
+
+        None says that it was not; -1 that it was, in an epoch that nobody wrote down.
+        """
+        if not self._disk.exists(self._marker):
+            return None
+        words = self._disk.read_bytes(self._marker).split()
+        self._disk.remove(self._marker)
+        # Were the removal lost with the power, a torn log would pass for a clean one.
+        self._disk.sync_folder(self._folder)
+        return int(words[1]) if len(words) > 1 and words[1].isdigit() else -1
+
+    def write_clean_marker(self, broker_epoch: int = -1) -> None:
         """Say that everything is on disk, after making sure of it."""
         self._disk.sync_all()
-        self._disk.write_atomic(self._marker, b"barnabas\n")
+        self._disk.write_atomic(self._marker, f"barnabas {broker_epoch}\n".encode())

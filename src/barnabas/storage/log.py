@@ -13,7 +13,7 @@ elsewhere: `begin_flush` says what to sync, `finish_flush` takes note that it wa
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
 from barnabas.model.ports import Disk, FileSlice
 from barnabas.protocol.records import (
     IN_TRANSACTION,
@@ -94,6 +94,35 @@ class Log:
             active = self.roll()
         base_offset = self.end_offset
         stamp(batch, 0, base_offset, epoch)
+        self._take_in(active, batch, header, base_offset, epoch)
+        return base_offset
+
+    def append_copied(self, batch: memoryview, header: BatchHeader) -> None:
+        """Write a checked batch as its leader has it: offsets and epoch stay.
+
+        It may begin above the end, where compaction has removed what was between; one that
+        begins below it is refused, as is one of an epoch that is over. Raises `OSError` where the
+        disk refuses; the log then holds what it held.
+        """
+        base_offset, epoch = header.base_offset, header.leader_epoch
+        if base_offset < self.end_offset:
+            raise CorruptBatchError(f"offset {base_offset} was copied to {self.end_offset} already")
+        entries = self.epochs.entries
+        if epoch < 0 or (entries and epoch < entries[-1][0]):
+            raise CorruptBatchError(f"epoch {epoch} follows {entries[-1][0] if entries else -1}")
+        active = self.segments[-1]
+        if self._must_roll(active, header):
+            active = self.roll()
+        self._take_in(active, batch, header, base_offset, epoch)
+
+    def _take_in(
+        self,
+        active: Segment,
+        batch: memoryview,
+        header: BatchHeader,
+        base_offset: int,
+        epoch: int,
+    ) -> None:
         active.append(batch, header, base_offset)
         if header.producer_id >= 0:
             if header.attributes & IN_TRANSACTION:
@@ -106,7 +135,6 @@ class Log:
         if not entries or entries[-1][0] < epoch:
             self.epochs.assign(epoch, base_offset)
         self.end_offset = base_offset + header.last_offset_delta + 1
-        return base_offset
 
     def read(
         self, offset: int, limit_bytes: int, upper_offset: int, *, at_least_one: bool
@@ -259,12 +287,13 @@ class Log:
         self.segments[first : first + count] = new
         self._bases = [segment.base_offset for segment in self.segments]
 
-    def truncate(self, end_offset: int) -> list[str]:
+    def truncate(self, end_offset: int, settled: int | None = None) -> list[str]:
         """Cut the log to end at an offset, or before the batch that reaches over it.
 
-        Returns files to delete. What is cut must not come back after a crash, so it is synced
-        here; and what is appended next must be checked after one, whatever recovery point was
-        stored, so the new end is noted.
+        Transactions count as ended where their markers are below `settled`, else below what was
+        synced. Returns files to delete. What is cut must not come back after a crash, so it is
+        synced here; and what is appended next must be checked after one, whatever recovery point
+        was stored, so the new end is noted.
         """
         assert self.start_offset <= end_offset
         if end_offset >= self.end_offset:
@@ -279,9 +308,33 @@ class Log:
         self.epochs.truncate_end(self.end_offset)
         self.disk.remove(f"{self.folder}/{CLEANER_FILE}")
         self.producers = snapshots.rebuild(self)[0]
-        self.producers.settle(self.flushed_offset)
+        self.producers.settle(self.flushed_offset if settled is None else settled)
         # Snapshots of what was cut must not come back once there is something in its place.
         self.unsynced.add_folders((self.folder,))
+        return paths
+
+    def restart_at(self, offset: int) -> list[str]:
+        """Let go of everything and go on, empty, at an offset. Returns files to delete.
+
+        The new start is noted first: after a crash, whatever is left below it is swept away.
+        """
+        self._note_truncation(min(offset, self.end_offset))
+        write_number(self.disk, f"{self.folder}/{START_OFFSET_FILE}", offset)
+        self.cuts += 1
+        paths: list[str] = []
+        while self.segments:
+            paths += self.retire(self.active)
+            self.splice(len(self.segments) - 1, 1, [])
+        for known in snapshot_offsets(self.disk, self.folder):
+            self.disk.remove(snapshot_path(self.folder, known))
+        self.disk.remove(f"{self.folder}/{CLEANER_FILE}")
+        self.disk.sync_folder(self.folder)
+        self.start_offset = self.end_offset = self.flushed_offset = self.sealed_offset = offset
+        self.epochs.entries = []
+        if self.epochs.store():
+            self.unsynced.add_paths((self.epochs.path,))
+        self.producers = ProducerStates()
+        self.roll()
         return paths
 
     def retire(self, segment: Segment) -> list[str]:
@@ -375,7 +428,8 @@ class Log:
         first_ms = active.first_append_ms
         if first_ms is not None and header.max_timestamp - first_ms > self.settings.segment_ms:
             return True
-        return self.end_offset + header.last_offset_delta - active.base_offset > RELATIVE_OFFSET_MAX
+        last_offset = max(self.end_offset, header.base_offset) + header.last_offset_delta
+        return last_offset - active.base_offset > RELATIVE_OFFSET_MAX
 
     @staticmethod
     def _limited(

@@ -47,6 +47,11 @@ class Broker:
         """What the broker runs with."""
         return config.load(None, {}, self._flags)
 
+    @property
+    def peer_address(self) -> tuple[str, int] | None:
+        """Where it listens for other brokers."""
+        return None if self._process is None else self._process.peer_address
+
     def start(self) -> "Broker":
         """Return once clients can connect."""
         assert self._thread is None, "this broker is running"
@@ -85,7 +90,7 @@ class Broker:
 
     async def _start(self) -> tuple[str, int]:
         assert self._process is not None
-        return self._process.start()
+        return await self._process.start()
 
     def _end_loop(self) -> None:
         assert self._loop is not None

@@ -14,9 +14,9 @@ from random import Random
 from typing import Any
 
 from barnabas import config
-from barnabas.effects import Effect, Flush, Notice, Remove
+from barnabas.effects import Ask, Effect, Flush, Notice, Remove
 from barnabas.handlers.context import RequestContext
-from barnabas.handlers.registry import PRODUCE, SERVED, Answer, dispatch
+from barnabas.handlers.registry import PRODUCE, SERVED, Answer, dispatch, serve_itself
 from barnabas.handlers.shapes import Shapes
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk, FileSlice
@@ -84,6 +84,8 @@ class Dialogue:
         self.short_way = False
         """Whether requests go by `handlers/shapes.py` where they can."""
         self.notices: list[Notice] = []
+        self.asked: list[Ask] = []
+        """What other brokers were asked; a test answers."""
         self._held: list[Flush] = []
         self._correlation_id = 0
         self.node = self._start()
@@ -174,6 +176,7 @@ class Dialogue:
 
     def _start(self) -> Node:
         node = Node(self.settings, OsDisk(), Random(self._correlation_id))
+        serve_itself(node)
         node.timers.wall_ms = self.now_ms
         node.start(self.now_ms)
         self.node = node
@@ -197,6 +200,8 @@ class Dialogue:
             case Remove():
                 for path in effect.paths:
                     self.node.disk.remove_tree(path)
+            case Ask():
+                self.asked.append(effect)
             case Notice():
                 self.notices.append(effect)
             case _:

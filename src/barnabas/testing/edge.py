@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from barnabas.effects import Ask, Clean, Effect, Flush, Notice, Remove, Verify
+from barnabas.handlers.registry import serve_itself
 from barnabas.metadata.records import TopicCreated, TopicDeleted
 from barnabas.model.errors import CorruptBatchError
 from barnabas.model.ports import Disk
@@ -27,6 +28,7 @@ class Edge:
         self.hold_syncs = False
         broker = BrokerSettings(data_dir="data")
         self.node = Node(settings or Settings(broker=broker), disk, Random(1))
+        serve_itself(self.node)
         self.maintenance = Maintenance(self.node, lambda: self.now_ms)
 
     def start(self) -> "Edge":

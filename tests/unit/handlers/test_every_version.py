@@ -17,7 +17,13 @@ from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
+from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest
 from barnabas.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResource
+from barnabas.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -41,8 +47,10 @@ from barnabas.protocol.messages.describe_configs import (
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
+from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
 from barnabas.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from barnabas.protocol.messages.end_txn import EndTxnRequest
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
@@ -56,6 +64,9 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from barnabas.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+)
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.messages.offset_for_leader_epoch import (
@@ -63,9 +74,11 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
+from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -190,6 +203,21 @@ REQUESTS: dict[int, Callable[[int], Message]] = {
         topics=[TopicRequest(name="old", partition_indexes=[0, 1])]
     ),
     75: lambda _: DescribeTopicPartitionsRequest(),
+    43: lambda _: ElectLeadersRequest(
+        topic_partitions=[TopicPartitions(topic="old", partitions=[0])]
+    ),
+    45: lambda _: AlterPartitionReassignmentsRequest(
+        topics=[
+            ReassignableTopic(
+                name="old", partitions=[ReassignablePartition(partition_index=0, replicas=[1])]
+            )
+        ]
+    ),
+    46: lambda _: ListPartitionReassignmentsRequest(topics=None),
+    55: lambda _: DescribeQuorumRequest(),
+    64: lambda _: UnregisterBrokerRequest(broker_id=7),
+    80: lambda _: AddRaftVoterRequest(voter_id=7),
+    81: lambda _: RemoveRaftVoterRequest(voter_id=7),
 }
 
 

@@ -64,7 +64,7 @@ def test_a_deletion_that_a_crash_cut_short_does_not_leak_into_a_new_topic() -> N
     edge = Edge(MemoryDisk()).start()
     old = edge.create("orders", number=1)
     send(edge, 5, b"of the old")
-    edge.node._reconcile = lambda: None  # type: ignore[method-assign]
+    edge.node.metadata_changed = lambda changes: None  # type: ignore[method-assign]
     edge.delete(old)
     edge = Edge(edge.disk).start()
     assert edge.said("a folder belongs to no topic")

@@ -1,5 +1,7 @@
 """The runner of coordinators: records first, answers after, and the same state after a restart."""
 
+from functools import partial
+
 import pytest
 
 from barnabas.effects import Notice
@@ -151,6 +153,109 @@ def test_a_successor_has_the_same_state() -> None:
     again = shard_on(edge).machine
     assert again.is_loaded
     assert (again.kept, again.waiting) == ({b"k": b"2"}, {b"t": b"3"})
+
+
+class TestClosing:
+    """Somebody else coordinates from here on."""
+
+    def test_whoever_waits_is_told(self) -> None:
+        edge, shard = started()
+        failures: list[Exception] = []
+        joining: Pending[object] = Pending()
+        shard.run(lambda: Outcome[object](joining)).when_done(lambda _: None, failures.append)
+        edge.hold_syncs = True
+        shard.run(lambda: shard.machine.note(b"k", b"w")).when_done(lambda _: None, failures.append)
+        shard.safe(shard.partition.log.end_offset).when_done(lambda _: None, failures.append)
+        shard.close()
+        codes = [failure.code for failure in failures if isinstance(failure, ApiError)]
+        assert codes == [ErrorCode.NOT_COORDINATOR] * 3
+
+    def test_what_becomes_safe_afterwards_has_no_consequences(self) -> None:
+        edge, shard = started()
+        edge.hold_syncs = True
+        happened: list[str] = []
+        outcome = shard.machine.note(b"k", b"v")
+        outcome.committed = lambda: happened.append("committed")
+        shard.run(lambda: outcome).when_done(lambda _: happened.append("answered"))
+        edge.settle()
+        shard.close()
+        edge.release()
+        assert happened == []
+
+    def test_nothing_is_written_or_scheduled_any_more(self) -> None:
+        edge, shard = started()
+        said: list[str] = []
+
+        def say() -> Outcome[None]:
+            said.append("late")
+            return Outcome(None, [CoordinatorRecord(b"k", b"v")])
+
+        shard.schedule("before", 10, say)
+        shard.close()
+        shard.schedule("after", 10, say)
+        shard.run_quietly(say)
+        with pytest.raises(ApiError) as caught:
+            shard.run(say)
+        with pytest.raises(ApiError):
+            shard.append_prepared(b"", 0, lambda: None)
+        edge.pass_time(100)
+        assert caught.value.code is ErrorCode.NOT_COORDINATOR
+        assert (said, shard.partition.log.end_offset, edge.notices) == ([], 0, [])
+
+    def test_another_epoch_is_another_shards_business(self) -> None:
+        _, shard = started()
+        shard.partition.leader_epoch += 1
+        with pytest.raises(ApiError) as caught:
+            shard.run(lambda: shard.machine.note(b"k", b"v"))
+        assert caught.value.code is ErrorCode.NOT_COORDINATOR
+
+
+def test_answers_that_were_given_are_not_kept() -> None:
+    edge, shard = started()
+    edge.hold_syncs = True
+    for _ in range(1000):
+        shard.run(lambda: shard.machine.note(b"k", b"v"))
+        edge.settle()
+        edge.release()
+    assert len(shard._answers) <= 64
+
+
+class TestLoading:
+    """What was stored is read in pieces; nobody is served before all is there."""
+
+    def stored(self) -> tuple[Edge, Shard[Notes]]:
+        edge, shard = started()
+        for number in range(3):
+            shard.run(partial(shard.machine.note, b"%d" % number, b"v"))
+        edge.settle()
+        partition = shard.partition
+        again = Shard(partition, edge.node.timers, edge.node.outbox, lambda _: Notes(), load=False)
+        return edge, again
+
+    def test_piece_by_piece(self) -> None:
+        _, shard = self.stored()
+        steps = []
+        while not shard.load(1):
+            steps.append(len(shard.machine.kept))
+            with pytest.raises(ApiError) as caught:
+                shard.run(lambda: shard.machine.note(b"k", b"v"))
+            assert caught.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert (steps, shard.machine.is_loaded, shard.is_open) == ([1, 2, 3], True, True)
+
+    def test_what_nobody_waits_for_is_put_off(self) -> None:
+        _, shard = self.stored()
+        shard.run_quietly(lambda: Outcome(None, [CoordinatorRecord(b"late", b"v")]))
+        shard.load(1)
+        assert b"late" not in shard.machine.kept
+        shard.load(None)
+        assert b"late" in shard.machine.kept
+
+    def test_not_after_the_end(self) -> None:
+        _, shard = self.stored()
+        shard.load(1)
+        shard.close()
+        assert shard.load(None)
+        assert (shard.is_closed, shard.machine.is_loaded) == (True, False)
 
 
 @pytest.mark.parametrize(

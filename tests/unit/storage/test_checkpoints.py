@@ -87,3 +87,12 @@ def test_numbers_are_kept_or_known_to_be_damaged() -> None:
     disk.flip("data/n", 3)
     with pytest.raises(StorageError, match="data/n cannot be read"):
         read_number(disk, "data/n")
+
+
+def test_high_watermarks_are_kept_apart_from_recovery_points() -> None:
+    checkpoints = Checkpoints(MemoryDisk(), "data")
+    checkpoints.write_recovery_points(POINTS)
+    assert checkpoints.high_watermarks() == {}
+    higher = {name: point + 1 for name, point in POINTS.items()}
+    checkpoints.write_high_watermarks(higher)
+    assert (checkpoints.recovery_points(), checkpoints.high_watermarks()) == (POINTS, higher)

@@ -1,0 +1,189 @@
+"""Moving partitions to other brokers (AlterPartitionReassignments, key 45; KIP-455).
+
+While a partition moves, its replicas are the new ones followed by those that will be dropped.
+`adding` names who is yet to be in sync, `removing` who is dropped as soon as all of them are; that
+moment is found wherever a partition changes (`partition_change.completed`). Another target may be
+given in between, and a cancelled move leaves the replicas that were there before it. Neither may
+give up the last replica that has everything.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from barnabas.controller.partition_change import in_order, records_of, settle
+from barnabas.controller.topic_rules import rules_of
+from barnabas.metadata.image import Image, PartitionImage, TopicImage
+from barnabas.metadata.records import PartitionChanged
+from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from barnabas.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+
+
+class Reassigned(NamedTuple):
+    """The outcome of a request; the response is sent when the records are committed."""
+
+    records: list[PartitionChanged]
+    response: AlterPartitionReassignmentsResponse
+
+
+def alter_reassignments(
+    image: Image, request: AlterPartitionReassignmentsRequest, defaults: Mapping[str, str]
+) -> Reassigned:
+    """Begin, change and cancel moves, each partition by itself."""
+    records: list[PartitionChanged] = []
+    answers = []
+    decided = set[tuple[str, int]]()
+    for topic in request.topics:
+        results = []
+        for move in topic.partitions:
+            result = ReassignablePartitionResponse(
+                partition_index=move.partition_index, error_message=None
+            )
+            key = (topic.name, move.partition_index)
+            try:
+                if key in decided:
+                    raise ApiError(  # noqa: TRY301
+                        ErrorCode.INVALID_REQUEST, "a partition is named twice"
+                    )
+                decided.add(key)
+                keep_count = not request.allow_replication_factor_change
+                records += _alter(image, topic.name, move, defaults, keep_count=keep_count)
+            except ApiError as error:
+                result.error_code, result.error_message = error.code, error.message
+            results.append(result)
+        answers.append(ReassignableTopicResponse(name=topic.name, partitions=results))
+    response = AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        error_message=None,
+        responses=answers,
+    )
+    return Reassigned(records, response)
+
+
+def list_reassignments(
+    image: Image, request: ListPartitionReassignmentsRequest
+) -> ListPartitionReassignmentsResponse:
+    """Return the moves that are under way, of all partitions or of those that are named."""
+    if request.topics is None:
+        asked = {t.name: range(len(t.partitions)) for t in image.topics.values()}
+        found = [_ongoing(image, name, numbers) for name, numbers in asked.items()]
+    else:
+        found = [_ongoing(image, t.name, t.partition_indexes) for t in request.topics]
+    return ListPartitionReassignmentsResponse(
+        error_message=None, topics=[topic for topic in found if topic.partitions]
+    )
+
+
+def moved(before: PartitionImage, target: Sequence[int]) -> PartitionImage:
+    """Return a partition on its way to its target, from where it was before any earlier move."""
+    original = [n for n in before.replicas if n not in before.adding]
+    removing = [n for n in original if n not in target]
+    replicas = [*target, *removing]
+    return replace(
+        before,
+        replicas=replicas,
+        isr=in_order(replicas, before.isr),
+        eligible=in_order(replicas, before.eligible),
+        adding=[n for n in target if n not in original],
+        removing=removing,
+    )
+
+
+def cancelled(before: PartitionImage) -> PartitionImage:
+    """Return a partition as it was before its move."""
+    return moved(before, [n for n in before.replicas if n not in before.adding])
+
+
+def _alter(
+    image: Image,
+    name: str,
+    move: ReassignablePartition,
+    defaults: Mapping[str, str],
+    *,
+    keep_count: bool,
+) -> list[PartitionChanged]:
+    topic = image.topics.get(name)
+    number = move.partition_index
+    if topic is None or not 0 <= number < len(topic.partitions):
+        raise ApiError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {number} of {name!r}"
+        )
+    before = topic.partitions[number]
+    if move.replicas is None:
+        if not (before.adding or before.removing):
+            raise ApiError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "the partition is not moving")
+        wanted = cancelled(before)
+    else:
+        _check_target(image, before, move.replicas, keep_count=keep_count)
+        wanted = moved(before, move.replicas)
+    if not wanted.isr:
+        raise ApiError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"only {before.isr} are in sync, and none of them would stay; wait for others",
+        )
+    return _settled(image, topic, number, wanted, defaults)
+
+
+def _settled(
+    image: Image,
+    topic: TopicImage,
+    number: int,
+    wanted: PartitionImage,
+    defaults: Mapping[str, str],
+) -> list[PartitionChanged]:
+    before = topic.partitions[number]
+    after = settle(before, wanted, rules_of(topic, defaults), image.is_active)
+    return records_of(topic, number, before, after)
+
+
+def _check_target(
+    image: Image, before: PartitionImage, target: Sequence[int], *, keep_count: bool
+) -> None:
+    if not target or len(set(target)) != len(target):
+        raise ApiError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "replicas are brokers, at least one, each once"
+        )
+    unknown = [n for n in target if n not in image.brokers]
+    if unknown:
+        raise ApiError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"brokers {unknown} are not registered; there are {sorted(image.brokers)}",
+        )
+    count = len(before.replicas) - len(before.adding)
+    if keep_count and len(target) != count:
+        raise ApiError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"the partition has {count} replicas, the target {len(target)}, and the request "
+            "does not allow another replication factor",
+        )
+
+
+def _ongoing(image: Image, name: str, numbers: Sequence[int]) -> OngoingTopicReassignment:
+    topic = image.topics.get(name)
+    partitions = [] if topic is None else topic.partitions
+    return OngoingTopicReassignment(
+        name=name,
+        partitions=[
+            OngoingPartitionReassignment(
+                partition_index=number,
+                replicas=partitions[number].replicas,
+                adding_replicas=partitions[number].adding,
+                removing_replicas=partitions[number].removing,
+            )
+            for number in numbers
+            if 0 <= number < len(partitions)
+            and (partitions[number].adding or partitions[number].removing)
+        ],
+    )

@@ -1,0 +1,205 @@
+"""Requests that only the active controller can decide: any broker takes them and passes them on.
+
+The body goes to the controller as it came, and its answer comes back as it is, under the asker's
+correlation id. Where there is no controller, or it is lost before it answers, the asker is told
+NOT_CONTROLLER in the API's own form and asks again; whether it was carried out is not known then.
+A broker that was taken for the controller and is not refuses in the same way: nothing is passed on
+twice.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from barnabas.model.errors import ErrorCode
+from barnabas.model.pending import Pending
+from barnabas.node.node import Node
+from barnabas.protocol.apis import APIS, response_class
+from barnabas.protocol.codec import encoder
+from barnabas.protocol.headers import RequestHeader
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages import alter_configs, incremental_alter_configs
+from barnabas.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from barnabas.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
+from barnabas.protocol.messages.create_topics import (
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from barnabas.protocol.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from barnabas.protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+from barnabas.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+TIMEOUT_MS = 10_000
+MEMBERSHIP_TIMEOUT_MS = 60_000
+"""A voter is taken in once it has caught up."""
+
+ADD_RAFT_VOTER = 80
+REMOVE_RAFT_VOTER = 81
+
+FORWARDED = {
+    19: "CreateTopics",
+    20: "DeleteTopics",
+    33: "AlterConfigs",
+    37: "CreatePartitions",
+    43: "ElectLeaders",
+    44: "IncrementalAlterConfigs",
+    45: "AlterPartitionReassignments",
+    46: "ListPartitionReassignments",
+    55: "DescribeQuorum",
+    57: "UpdateFeatures",
+    64: "UnregisterBroker",
+    ADD_RAFT_VOTER: "AddRaftVoter",
+    REMOVE_RAFT_VOTER: "RemoveRaftVoter",
+}
+
+NOT_HERE = "this broker is not the controller, and the controller did not answer; try again"
+
+
+def belongs_elsewhere(node: Node, api_key: int) -> bool:
+    """Tell whether somebody else must decide on a request."""
+    return api_key in FORWARDED and not node.is_controller
+
+
+def pass_on(node: Node, header: RequestHeader, request: Message, body: bytes) -> Pending[bytes]:
+    """Have the controller answer a request; return the body of the answer."""
+    answer: Pending[bytes] = Pending()
+    controller = node.controller_id
+    if controller is None:
+        answer.complete(refuse(header, request))
+        return answer
+    slow = header.api_key in (ADD_RAFT_VOTER, REMOVE_RAFT_VOTER)
+    asked = node.peers.pass_on(
+        controller,
+        header.api_key,
+        header.api_version,
+        body,
+        timeout_ms=MEMBERSHIP_TIMEOUT_MS if slow else TIMEOUT_MS,
+    )
+    asked.when_done(
+        answer.complete, lambda _: answer.complete_with(lambda: refuse(header, request))
+    )
+    return answer
+
+
+def refuse(header: RequestHeader, request: Message) -> bytes:
+    """Return the body of an answer that sends the asker to the controller."""
+    key, version = header.api_key, header.api_version
+    write = _ITEM_BY_ITEM.get(APIS[key].name)
+    if write is not None and not (isinstance(request, ElectLeadersRequest) and version > 0):
+        response = write(request)
+    else:
+        response = response_class(key)()
+        response.error_code = ErrorCode.NOT_CONTROLLER  # type: ignore[attr-defined]
+    return encoder(type(response), version)(response)
+
+
+def _create_topics(request: CreateTopicsRequest) -> CreateTopicsResponse:
+    return CreateTopicsResponse(
+        topics=[
+            CreatableTopicResult(
+                name=topic.name, error_code=ErrorCode.NOT_CONTROLLER, error_message=NOT_HERE
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _delete_topics(request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+    wanted = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
+    return DeleteTopicsResponse(
+        responses=[
+            DeletableTopicResult(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                error_code=ErrorCode.NOT_CONTROLLER,
+                error_message=NOT_HERE,
+            )
+            for topic in wanted
+        ]
+    )
+
+
+def _create_partitions(request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+    return CreatePartitionsResponse(
+        results=[
+            CreatePartitionsTopicResult(
+                name=topic.name, error_code=ErrorCode.NOT_CONTROLLER, error_message=NOT_HERE
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _alter_configs(request: AlterConfigsRequest) -> AlterConfigsResponse:
+    return AlterConfigsResponse(
+        responses=[
+            alter_configs.AlterConfigsResourceResponse(
+                error_code=ErrorCode.NOT_CONTROLLER,
+                error_message=NOT_HERE,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource in request.resources
+        ]
+    )
+
+
+def _incremental(request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
+    return IncrementalAlterConfigsResponse(
+        responses=[
+            incremental_alter_configs.AlterConfigsResourceResponse(
+                error_code=ErrorCode.NOT_CONTROLLER,
+                error_message=NOT_HERE,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource in request.resources
+        ]
+    )
+
+
+def _elect_leaders(request: ElectLeadersRequest) -> ElectLeadersResponse:
+    return ElectLeadersResponse(
+        replica_election_results=[
+            ReplicaElectionResult(
+                topic=topic.topic,
+                partition_result=[
+                    PartitionResult(
+                        partition_id=number,
+                        error_code=ErrorCode.NOT_CONTROLLER,
+                        error_message=NOT_HERE,
+                    )
+                    for number in topic.partitions
+                ],
+            )
+            for topic in request.topic_partitions or []
+        ]
+    )
+
+
+_ITEM_BY_ITEM: dict[str, Callable[[Any], Message]] = {
+    "CreateTopics": _create_topics,
+    "DeleteTopics": _delete_topics,
+    "CreatePartitions": _create_partitions,
+    "AlterConfigs": _alter_configs,
+    "IncrementalAlterConfigs": _incremental,
+    "ElectLeaders": _elect_leaders,
+}
+"""APIs that have no error code of their own, only one for each thing they were asked for."""

@@ -1,0 +1,103 @@
+"""The metadata quorum's own requests: Vote (key 52), BeginQuorumEpoch (53), EndQuorumEpoch (54),
+FetchSnapshot (59), UpdateRaftVoter (82) between nodes; DescribeQuorum (55), AddRaftVoter (80) and
+RemoveRaftVoter (81) for clients, too. Raft answers all of them; here they only pass through.
+"""
+
+from collections.abc import Iterator
+
+from barnabas.handlers.context import RequestContext
+from barnabas.model.pending import Pending
+from barnabas.node.node import Node
+from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from barnabas.protocol.messages.begin_quorum_epoch import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+)
+from barnabas.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    ReplicaState,
+)
+from barnabas.protocol.messages.end_quorum_epoch import (
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+)
+from barnabas.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from barnabas.protocol.messages.remove_raft_voter import (
+    RemoveRaftVoterRequest,
+    RemoveRaftVoterResponse,
+)
+from barnabas.protocol.messages.update_raft_voter import (
+    UpdateRaftVoterRequest,
+    UpdateRaftVoterResponse,
+)
+from barnabas.protocol.messages.vote import VoteRequest, VoteResponse
+from barnabas.raft.voters import NO_DIRECTORY
+
+DIRECTORIES_FROM = 2
+
+
+def handle_vote(node: Node, request: VoteRequest, _: RequestContext) -> VoteResponse:
+    """Give a vote, or not."""
+    return node.quorum.raft.handle_vote(request)
+
+
+def handle_begin_quorum_epoch(
+    node: Node, request: BeginQuorumEpochRequest, _: RequestContext
+) -> BeginQuorumEpochResponse:
+    """Hear who leads."""
+    return node.quorum.raft.handle_begin_quorum_epoch(request)
+
+
+def handle_end_quorum_epoch(
+    node: Node, request: EndQuorumEpochRequest, _: RequestContext
+) -> EndQuorumEpochResponse:
+    """Hear that a leader steps down."""
+    return node.quorum.raft.handle_end_quorum_epoch(request)
+
+
+def handle_fetch_snapshot(
+    node: Node, request: FetchSnapshotRequest, _: RequestContext
+) -> FetchSnapshotResponse:
+    """Hand out a piece of a snapshot."""
+    return node.quorum.raft.handle_fetch_snapshot(request)
+
+
+def handle_describe_quorum(
+    node: Node, request: DescribeQuorumRequest, context: RequestContext
+) -> DescribeQuorumResponse:
+    """Tell who votes and how far each is; older versions know neither places nor directories."""
+    response = node.quorum.raft.handle_describe_quorum(request)
+    if context.version < DIRECTORIES_FROM:
+        response.nodes = []
+        for replica in _replicas(response):
+            replica.replica_directory_id = NO_DIRECTORY
+    return response
+
+
+def _replicas(response: DescribeQuorumResponse) -> Iterator[ReplicaState]:
+    for topic in response.topics:
+        for partition in topic.partitions:
+            yield from partition.current_voters
+            yield from partition.observers
+
+
+def handle_add_voter(
+    node: Node, request: AddRaftVoterRequest, _: RequestContext
+) -> AddRaftVoterResponse | Pending[AddRaftVoterResponse]:
+    """Take in a voter."""
+    return node.quorum.raft.handle_add_voter(request)
+
+
+def handle_remove_voter(
+    node: Node, request: RemoveRaftVoterRequest, _: RequestContext
+) -> RemoveRaftVoterResponse | Pending[RemoveRaftVoterResponse]:
+    """Let a voter go."""
+    return node.quorum.raft.handle_remove_voter(request)
+
+
+def handle_update_voter(
+    node: Node, request: UpdateRaftVoterRequest, _: RequestContext
+) -> UpdateRaftVoterResponse | Pending[UpdateRaftVoterResponse]:
+    """Learn where a voter is now."""
+    return node.quorum.raft.handle_update_voter(request)

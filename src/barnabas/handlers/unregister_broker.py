@@ -1,0 +1,25 @@
+"""UnregisterBroker (key 64), version 0: a broker that will not come back is struck off."""
+
+from barnabas.handlers.context import RequestContext
+from barnabas.handlers.controlled import decided
+from barnabas.model.pending import Pending
+from barnabas.node.node import Node
+from barnabas.protocol.messages.unregister_broker import (
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+)
+
+Response = UnregisterBrokerResponse
+
+
+def handle(
+    node: Node, request: UnregisterBrokerRequest, context: RequestContext
+) -> Response | Pending[Response]:
+    """Strike it off."""
+    del context
+    return decided(
+        lambda: node.controlling.unregister(request.broker_id).map(
+            lambda _: Response(error_message=None)
+        ),
+        lambda error: Response(error_code=error.code, error_message=error.message),
+    )

@@ -1,0 +1,160 @@
+"""A follower's side of a partition: its log becomes what its leader's is, batch by batch.
+
+Offsets, epochs and what is known of producers follow from the batches. Each is checked before it
+is written: what is damaged on its way here is fetched again. Where stored records turn out to
+be damaged, everything from there on is given up and fetched again, too: the leader notices by the
+fetch that this copy is not what it was, and no longer counts it.
+"""
+
+from contextlib import suppress
+
+from barnabas.effects import Effect, Notice, Remove
+from barnabas.model.errors import CorruptBatchError
+from barnabas.node.partition import Partition
+from barnabas.protocol.fetch import Diverging
+from barnabas.protocol.records import BatchHeader, batches, verify
+from barnabas.protocol.replica_fetch import Copied
+from barnabas.replication.divergence import common_end
+from barnabas.replication.following import Fetcher, Key
+
+
+class LocalCopy:
+    """One copy during one leader epoch, between its partition and its fetcher."""
+
+    __slots__ = ("_fetcher", "_me", "_outbox", "_partition", "key", "leader_epoch")
+
+    def __init__(
+        self, partition: Partition, fetcher: Fetcher, me: int, outbox: list[Effect]
+    ) -> None:
+        self._partition = partition
+        self._fetcher = fetcher
+        self._me = me
+        self._outbox = outbox
+        self.key: Key = (partition.topic_id, partition.name.partition)
+        self.leader_epoch = partition.leader_epoch
+
+    def begin(self) -> None:
+        """Fill the partition's log from here on."""
+        self._partition.following = self
+        self._fetcher.follow(self)
+
+    def end(self) -> None:
+        """Fill it no more."""
+        self._partition.following = None
+        self._fetcher.forget(self.key)
+
+    def synced(self) -> None:
+        """Let the leader know."""
+        self._fetcher.synced(self.key)
+
+    def damaged(self, offset: int) -> None:
+        """Give up everything from the damage on, and have it fetched again."""
+        self.repair(offset)
+        self._fetcher.follow(self)
+
+    def retired(self) -> None:
+        """Let go."""
+        self.end()
+
+    @property
+    def is_in_sync(self) -> bool:
+        """Whether the controller counts it among those in sync."""
+        return self._me in self._partition.isr
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether everything in the log is as safe as the topic wants it."""
+        return self._partition.is_synced
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Where the log starts and ends."""
+        log = self._partition.log
+        return log.start_offset, log.end_offset
+
+    @property
+    def last_epoch(self) -> int:
+        """The epoch of the last batch, -1 where there is none."""
+        entries = self._partition.log.epochs.entries
+        return entries[-1][0] if entries else -1
+
+    def take(self, told: Copied) -> None:
+        """Append what the leader sent, and hear how far it is."""
+        partition, log = self._partition, self._partition.log
+        written = 0
+        try:
+            for header, batch in batches(told.records):
+                verify(batch, header)
+                if header.base_offset < log.end_offset:
+                    self._begin_within(header)
+                log.append_copied(batch, header)
+                written += header.size
+        finally:
+            if written:
+                partition.has_copied(written)
+        if told.records and not written:
+            raise CorruptBatchError("an answer holds no whole batch")
+        partition.hear(told.high_watermark)
+        self._follow_start(told.log_start_offset)
+
+    def cut(self, diverging: Diverging) -> None:
+        """Give up what the leader does not have."""
+        log = self._partition.log
+        end_offset = common_end(log.epochs, log.end_offset, diverging)
+        facts = {"partition": str(self._partition.name), "from": log.end_offset, "to": end_offset}
+        self._outbox.append(Notice("info", "cut a log to what its leader has", facts))
+        self._cut(end_offset)
+
+    def start_over(self, told: Copied) -> None:
+        """Go on where the leader's log starts now, if this one ends before that or is empty."""
+        log = self._partition.log
+        if log.start_offset < log.end_offset and log.end_offset >= told.log_start_offset:
+            problem = f"the log ends at {log.end_offset}, the leader's begins before that"
+            raise CorruptBatchError(problem)
+        self._remove(log.restart_at(told.log_start_offset))
+        self._begin_at(told.log_start_offset)
+
+    def repair(self, offset: int) -> None:
+        """Give up everything from damage on, to fetch it again."""
+        log = self._partition.log
+        facts = {"partition": str(self._partition.name), "offset": offset}
+        self._outbox.append(Notice("warning", "fetches damaged records again", facts))
+        try:
+            self._cut(max(offset, log.start_offset))
+        except CorruptBatchError:
+            bases = [each.base_offset for each in log.segments if each.base_offset <= offset]
+            self._cut(bases[-1])  # not even the batch before the damage can be found
+
+    def _cut(self, end_offset: int) -> None:
+        log = self._partition.log
+        if end_offset <= log.start_offset:
+            paths = log.restart_at(end_offset)
+        else:
+            paths = log.truncate(end_offset, min(self._partition.high_watermark, end_offset))
+        self._remove(paths)
+        self._partition.has_cut()
+
+    def _begin_within(self, header: BatchHeader) -> None:
+        """Make room for a batch whose first records the leader has deleted, where it is the first.
+
+        A log starts within a batch where records were deleted up to there.
+        """
+        log = self._partition.log
+        if log.start_offset == log.end_offset <= header.last_offset:
+            self._remove(log.restart_at(header.base_offset))
+            self._begin_at(header.base_offset)
+
+    def _begin_at(self, offset: int) -> None:
+        """Count from where the leader's log starts: it starts below its high watermark."""
+        self._partition.high_watermark = self._partition.leader_high_watermark = offset
+
+    def _follow_start(self, start_offset: int) -> None:
+        log = self._partition.log
+        if log.start_offset < start_offset <= self._partition.high_watermark:
+            with suppress(OSError):  # it is heard of again with the next answer
+                log.advance_start(start_offset)
+
+    def _remove(self, paths: list[str]) -> None:
+        if paths:
+            delay_ms = self._partition.config.file_delete_delay_ms
+            self._outbox.append(Remove(tuple(paths), delay_ms))

@@ -1,0 +1,252 @@
+"""The logs that lie on this node: opened, configured and dropped as the image says.
+
+A node holds the partitions that name it among their replicas. What the disk refuses to open is
+tried again; a copy that is not wanted here any more, or whose topic is gone, is taken out of sight
+at once and deleted in the background.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.effects import Notice, Remove
+from barnabas.metadata import topic_config
+from barnabas.metadata.image import PartitionImage, TopicImage
+from barnabas.metadata.topic_config import TopicConfig
+from barnabas.model.errors import StorageError
+from barnabas.model.ids import TopicId, TopicPartition
+from barnabas.node.partition import Partition, log_settings
+from barnabas.storage.ownership import Owned, own_folder
+from barnabas.storage.recovery import open_log
+
+if TYPE_CHECKING:
+    from barnabas.node.node import Node
+
+TOPICS_FOLDER = "topics"
+DELETED_FOLDER = "deleted"
+STRANGERS_FOLDER = "strangers"
+REOPEN_AFTER_MS = 1000
+
+Copies = dict[int, Partition]
+
+
+class LocalTopics:
+    """Every copy on this node."""
+
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self._data = node.settings.broker.data_dir
+        self.partitions: dict[TopicPartition, Partition] = {}
+        self.by_id: dict[TopicId, Copies] = {}
+        self.by_name: dict[str, Copies] = {}
+        self._configured: dict[TopicId, tuple[dict[str, str], dict[str, str]]] = {}
+        self._refused: set[TopicId] = set()
+        """Topics of which a log could not be opened, for the disk refused."""
+        self._reopening = False
+        self._recovery_points: dict[TopicPartition, int] = {}
+        self._high_watermarks: dict[TopicPartition, int] = {}
+        self._clean = False
+
+    def begin(
+        self,
+        *,
+        clean: bool,
+        recovery_points: dict[TopicPartition, int],
+        high_watermarks: dict[TopicPartition, int],
+    ) -> None:
+        """Know what the last process left behind, before anything is opened."""
+        self._clean = clean
+        self._recovery_points = recovery_points
+        self._high_watermarks = high_watermarks
+
+    def recovery_points(self) -> dict[TopicPartition, int]:
+        """Up to where each log is safe on disk, by the ids of topics: names are used again.
+
+        Those that were not opened yet are still where the last process left them.
+        """
+        opened = {name: copy.log.flushed_offset for name, copy in self._by_id_and_number()}
+        return {**self._recovery_points, **opened}
+
+    def high_watermarks(self) -> dict[TopicPartition, int]:
+        """Up to where each log is known to be committed, in the same way."""
+        opened = {name: copy.high_watermark for name, copy in self._by_id_and_number()}
+        return {**self._high_watermarks, **opened}
+
+    def folder(self, name: str) -> str:
+        """Return where a topic's partitions lie."""
+        return f"{self._data}/{TOPICS_FOLDER}/{name}"
+
+    def was_refused(self, topic: TopicImage) -> bool:
+        """Tell whether the disk did not let us open a log of a topic."""
+        return topic.topic_id in self._refused
+
+    def is_open(self, topic: TopicImage) -> bool:
+        """Tell whether every copy of a topic that belongs here is open."""
+        return len(self.by_id.get(topic.topic_id, ())) >= len(self._wanted(topic))
+
+    def reconcile(self, topics: Iterable[TopicImage]) -> list[str]:
+        """Make copies agree with the image; return the names of topics that are gone."""
+        # Dropped first: a topic that is made again goes by the same name and folder.
+        image = self._node.image
+        gone = [
+            self._drop_topic(topic_id)
+            for topic_id in list(self.by_id)
+            if topic_id not in image.names
+        ]
+        defaults = self._node.topic_defaults
+        for topic in topics:
+            wanted = self._wanted(topic)
+            for number in [n for n in self.by_id.get(topic.topic_id, ()) if n not in wanted]:
+                self._drop_copy(topic, number)
+            if len(self.by_id.get(topic.topic_id, ())) < len(wanted):
+                self._try_to_open(topic)
+            self._configure(topic, defaults)
+            for number, partition in self.by_id.get(topic.topic_id, {}).items():
+                if partition.placed != topic.partitions[number]:
+                    self._give_role(partition, topic.partitions[number])
+        return gone
+
+    def report_strangers(self) -> None:
+        """Go on with deletions that a stop cut short; report folders that no topic owns."""
+        outbox, disk = self._node.outbox, self._node.disk
+        deleted = f"{self._data}/{DELETED_FOLDER}"
+        for name in disk.list(deleted):
+            outbox.append(Remove((f"{deleted}/{name}",), delay_ms=0))
+        base = f"{self._data}/{TOPICS_FOLDER}"
+        for name in disk.list(base):
+            if name not in self._node.image.topics:
+                facts = {"folder": f"{base}/{name}"}
+                outbox.append(Notice("warning", "a folder belongs to no topic", facts))
+
+    def report(self, what: str, truncated: int, problems: Sequence[str]) -> None:
+        """Tell the operator what opening a log brought to light."""
+        if truncated:
+            facts: dict[str, object] = {"log": what, "bytes": truncated}
+            self._node.outbox.append(Notice("warning", "cut an unfinished tail", facts))
+        for problem in problems:
+            facts = {"log": what, "problem": problem}
+            self._node.outbox.append(Notice("error", "repaired a log", facts))
+
+    def _by_id_and_number(self) -> Iterator[tuple[TopicPartition, Partition]]:
+        for topic_id, copies in self.by_id.items():
+            for number, partition in copies.items():
+                yield TopicPartition(topic_id.hex(), number), partition
+
+    def _wanted(self, topic: TopicImage) -> list[int]:
+        """Return the partitions of a topic that belong here."""
+        me = self._node.node_id
+        return [number for number, placed in enumerate(topic.partitions) if me in placed.replicas]
+
+    def _configure(self, topic: TopicImage, defaults: dict[str, str]) -> None:
+        """Pass a topic's configuration on where it changed; to work it out is dear."""
+        source = (topic.config, defaults)
+        if self._configured.get(topic.topic_id) == source:
+            return
+        self._configured[topic.topic_id] = (dict(topic.config), defaults)
+        config = topic_config.resolve(topic.config, defaults)
+        for partition in self.by_id.get(topic.topic_id, {}).values():
+            if partition.config != config:
+                partition.configure(config)
+
+    def _give_role(self, partition: Partition, placed: PartitionImage) -> None:
+        """Have a copy lead or follow; where it coordinates, tell those whom that concerns."""
+        before = partition.leads, partition.leader_epoch
+        self._node.replicas.apply(partition, placed)
+        if partition.internal and before != (partition.leads, partition.leader_epoch):
+            self._node.coordinators.leadership_changed(partition.name)
+
+    def _try_to_open(self, topic: TopicImage) -> None:
+        """Open what is not open of a topic; where the disk refuses, try again later."""
+        try:
+            self._open(topic)
+        except (OSError, StorageError) as error:
+            if topic.topic_id not in self._refused:
+                self._refused.add(topic.topic_id)
+                facts = {"topic": topic.name, "problem": str(error)}
+                event = "cannot open a topic's logs yet"
+                self._node.outbox.append(Notice("error", event, facts))
+            if not self._reopening:
+                self._reopening = True
+                self._node.timers.after(REOPEN_AFTER_MS, self._reopen)
+        else:
+            self._refused.discard(topic.topic_id)
+
+    def _reopen(self) -> None:
+        self._reopening = False
+        self._node.metadata_changed(None)
+
+    def _open(self, topic: TopicImage) -> None:
+        opened = self.by_id.setdefault(topic.topic_id, {})
+        self.by_name[topic.name] = opened
+        config = self._node.config_of(topic)
+        aside = f"{self._data}/{STRANGERS_FOLDER}"
+        owned = own_folder(self._node.disk, self.folder(topic.name), topic.topic_id, aside)
+        if owned.problem:
+            facts = {"topic": topic.name, "problem": owned.problem}
+            event = "a topic's folder was not as expected"
+            self._node.outbox.append(Notice("warning", event, facts))
+        for number in self._wanted(topic):
+            if number not in opened:
+                opened[number] = self._open_copy(topic, number, config, owned)
+
+    def _open_copy(
+        self, topic: TopicImage, number: int, config: TopicConfig, owned: Owned
+    ) -> Partition:
+        name = TopicPartition(topic.name, number)
+        known = TopicPartition(topic.topic_id.hex(), number)
+        recovered = open_log(
+            self._node.disk,
+            f"{self.folder(topic.name)}/{number}",
+            log_settings(config),
+            root=self._data,
+            clean=self._clean and known in self._recovery_points,
+            recovery_point=self._recovery_points.get(known, 0),
+        )
+        self._recovery_points.pop(known, None)
+        owned.become_safe_with(recovered.log)
+        self.report(str(name), recovered.truncated_bytes, recovered.problems)
+        partition = Partition(
+            name,
+            topic.topic_id,
+            recovered.log,
+            config,
+            self._node.outbox,
+            self._node.commits,
+            self._high_watermarks.pop(known, 0),
+        )
+        self.partitions[name] = partition
+        return partition
+
+    def _drop_topic(self, topic_id: TopicId) -> str:
+        """Stop serving a topic; return its name."""
+        dropped = self.by_id.pop(topic_id)
+        self._configured.pop(topic_id, None)
+        self._refused.discard(topic_id)
+        name = next(name for name, opened in self.by_name.items() if opened is dropped)
+        del self.by_name[name]
+        for partition in dropped.values():
+            del self.partitions[partition.name]
+        for partition in dropped.values():  # now that nobody finds them any more
+            partition.retire()
+        self._discard(self.folder(name), topic_id.hex())
+        return name
+
+    def _drop_copy(self, topic: TopicImage, number: int) -> None:
+        """Let go of a copy that is to be elsewhere."""
+        partition = self.by_id[topic.topic_id].pop(number)
+        del self.partitions[partition.name]
+        partition.retire()
+        self._node.coordinators.leadership_changed(partition.name)
+        self._discard(f"{self.folder(topic.name)}/{number}", f"{topic.topic_id.hex()}-{number}")
+
+    def _discard(self, folder: str, retired_name: str) -> None:
+        """Take a folder out of sight, and have it deleted."""
+        base = f"{self._data}/{DELETED_FOLDER}"
+        retired = f"{base}/{retired_name}"
+        try:
+            self._node.disk.make_folder(base)
+            self._node.disk.rename(folder, retired)
+        except OSError as error:
+            facts = {"folder": folder, "problem": str(error)}
+            self._node.outbox.append(Notice("error", "a deleted topic's folder stays", facts))
+            return
+        self._node.outbox.append(Remove((retired,), delay_ms=0))

@@ -1,0 +1,174 @@
+"""A broker's life in its cluster, as the broker lives it.
+
+    register  ->  fenced: catch up with the metadata  ->  active: serve, and say so now and then
+                                                             |
+    gone  <-  the controller has moved everything away  <-  stopping
+
+A broker registers with the active controller under an incarnation that this process made up, and
+gets an epoch: whatever carries an older one comes from an earlier process. It then sends heartbeats
+until it ends. A controller that knows the epoch no more has the broker register again.
+
+A planned stop asks the controller to move leaderships away first, so that clients hardly notice.
+"""
+
+from typing import TYPE_CHECKING
+
+from barnabas.controller.brokers import CLIENT_LISTENER, PEER_LISTENER
+from barnabas.effects import Notice
+from barnabas.metadata.image import Image
+from barnabas.model.errors import ErrorCode
+from barnabas.model.ids import NodeId
+from barnabas.model.pending import Pending
+from barnabas.model.timers import Timer
+from barnabas.protocol.messages.broker_heartbeat import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+)
+from barnabas.protocol.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    Listener,
+)
+
+if TYPE_CHECKING:
+    from barnabas.node.node import Node
+
+NO_EPOCH = -1
+RETRY_MS = 50
+"""Until a broker is let in it asks often: everybody waits for it."""
+PATIENCE_MS = 2_000
+LANE = "heartbeat"
+"""Of its own: a late answer gives up everything else on its lane."""
+
+
+class Membership:
+    """This broker among the others."""
+
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self._incarnation = node.rng.randbytes(16)
+        self._previous_epoch = NO_EPOCH
+        self.broker_epoch = NO_EPOCH
+        self.is_active = False
+        """Whether the controller has let this broker in."""
+        self._ready: Pending[bool] = Pending()
+        self._left: Pending[bool] | None = None
+        self._timer: Timer | None = None
+        self._asking = False
+        self._complained = False
+
+    def begin(self, previous_epoch: int) -> Pending[bool]:
+        """Register, and go on for as long as the process lives; answer once clients are served.
+
+        The previous epoch is that of the process before, where it ended cleanly.
+        """
+        self._previous_epoch = previous_epoch
+        self._turn()
+        return self._ready
+
+    def leave(self) -> Pending[bool]:
+        """Have everything moved to others; answer once that is done."""
+        self._left = Pending()
+        if self.broker_epoch == NO_EPOCH:
+            self._left.complete(result=True)
+        elif not self._asking:
+            self._turn()
+        return self._left
+
+    def _turn(self) -> None:
+        """Say what there is to say now."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._node.controller_id is None:
+            self._again(RETRY_MS)
+        elif self.broker_epoch == NO_EPOCH:
+            self._register(self._node.controller_id)
+        else:
+            self._tell(self._node.controller_id)
+
+    def _again(self, delay_ms: int) -> None:
+        self._asking = False
+        if self._left is None or not self._left.done:
+            self._timer = self._node.timers.after(delay_ms, self._turn)
+
+    def registration(self) -> BrokerRegistrationRequest:
+        """Return how this process presents itself."""
+        node = self._node
+        host, port = node.advertised
+        peer = node.peer_address
+        return BrokerRegistrationRequest(
+            broker_id=node.node_id,
+            cluster_id=node.image.cluster_id,
+            incarnation_id=self._incarnation,
+            listeners=[
+                Listener(name=CLIENT_LISTENER, host=host, port=port),
+                Listener(name=PEER_LISTENER, host=peer.host, port=peer.port),
+            ],
+            rack=node.settings.broker.rack,
+            log_dirs=[node.quorum.raft.directory],
+            previous_broker_epoch=self._previous_epoch,
+        )
+
+    def is_known(self, image: Image) -> bool:
+        """Tell whether metadata has reached the registration of this process."""
+        broker = image.brokers.get(self._node.node_id)
+        return broker is not None and broker.incarnation == self._incarnation.hex()
+
+    def _register(self, controller: NodeId) -> None:
+        self._asking = True
+        answer = self._node.peers.ask(
+            controller, self.registration(), lane=LANE, timeout_ms=PATIENCE_MS
+        )
+        answer.when_done(self._registered, lambda _: self._again(RETRY_MS))
+
+    def _registered(self, response: BrokerRegistrationResponse) -> None:
+        if response.error_code:
+            if response.error_code != ErrorCode.NOT_CONTROLLER:  # else it is about to change
+                self._complain("the controller does not register this broker", response.error_code)
+            self._again(RETRY_MS)
+            return
+        self._complained = False
+        self.broker_epoch = response.broker_epoch
+        self._previous_epoch = response.broker_epoch  # should it have to register again
+        self._again(1)
+
+    def _tell(self, controller: NodeId) -> None:
+        self._asking = True
+        request = BrokerHeartbeatRequest(
+            broker_id=self._node.node_id,
+            broker_epoch=self.broker_epoch,
+            current_metadata_offset=self._node.quorum.offset,
+            want_shut_down=self._left is not None,
+        )
+        interval_ms = self._node.settings.cluster.broker_heartbeat_interval_ms
+        answer = self._node.peers.ask(controller, request, lane=LANE, timeout_ms=interval_ms)
+        answer.when_done(self._heard, lambda _: self._again(RETRY_MS))
+
+    def _heard(self, response: BrokerHeartbeatResponse) -> None:
+        if response.error_code:
+            if response.error_code in (
+                ErrorCode.STALE_BROKER_EPOCH,
+                ErrorCode.BROKER_ID_NOT_REGISTERED,
+            ):
+                self.broker_epoch = NO_EPOCH
+                self.is_active = False
+            self._again(RETRY_MS)
+            return
+        self.is_active = not response.is_fenced
+        if self._left is not None and response.should_shut_down:
+            self._asking = False
+            self._left.complete(result=True)
+            return
+        if self.is_active:
+            self._ready.complete(result=True)
+        soon = response.is_fenced or self._left is not None
+        interval_ms = self._node.settings.cluster.broker_heartbeat_interval_ms
+        self._again(RETRY_MS if soon else interval_ms)
+
+    def _complain(self, event: str, code: int) -> None:
+        """Tell the operator once, not at every try."""
+        if not self._complained:
+            self._complained = True
+            facts = {"problem": ErrorCode(code).name}
+            self._node.outbox.append(Notice("error", event, facts))

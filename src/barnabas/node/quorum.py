@@ -1,0 +1,167 @@
+"""This node's share of the metadata quorum: what was committed, and what is proposed.
+
+Raft agrees on batches of records; here they become the image that brokers serve from. Only
+committed records change it, a whole batch at a time. On the active controller there is a second
+image, the draft: what was committed and everything proposed since. Decisions are made against the
+draft, so that two requests that come close together cannot both be granted; whoever asked is told
+once the records are committed and this node has acted on them.
+
+When another controller takes over, the draft is void. Proposals that were not committed by then
+may still be, or may be not: whoever waits is told NOT_CONTROLLER and has to look.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from random import Random
+from typing import NamedTuple, Protocol
+
+from barnabas.effects import Effect
+from barnabas.metadata.image import Image
+from barnabas.metadata.records import MetadataRecord, decode, encode
+from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.ids import NodeId
+from barnabas.model.pending import Pending
+from barnabas.model.ports import Disk
+from barnabas.model.settings import Settings
+from barnabas.model.timers import Timers
+from barnabas.raft.machine import AskPeer, Raft
+from barnabas.raft.voters import parse_voter
+from barnabas.storage.recovery import Recovered
+
+
+class Follower(Protocol):
+    """Whoever acts on metadata."""
+
+    def metadata_changed(self, changes: Sequence[MetadataRecord] | None) -> None:
+        """Act on records that were committed; None says that everything may be different."""
+
+    def became_controller(self) -> None:
+        """Decide from here on."""
+
+    def lost_control(self) -> None:
+        """Decide no more."""
+
+
+class Proposal(NamedTuple):
+    """Records on their way, and who waits for them."""
+
+    required_offset: int
+    answer: Pending[bool]
+
+
+class Quorum:
+    """The image, the draft, and raft below them."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        disk: Disk,
+        timers: Timers,
+        outbox: list[Effect],
+        rng: Random,
+        follower: Follower,
+        ask: AskPeer,
+    ) -> None:
+        self.image = Image()
+        self.draft: Image | None = None
+        self.offset = 0
+        """Everything below is in the image."""
+        self._node_id = settings.broker.node_id
+        self._follower = follower
+        self._proposals: deque[Proposal] = deque()
+        self.raft = Raft(
+            me=settings.broker.node_id,
+            disk=disk,
+            data_folder=settings.broker.data_dir,
+            bootstrap=[parse_voter(voter) for voter in settings.cluster.voters],
+            settings=settings.cluster,
+            timers=timers,
+            outbox=outbox,
+            rng=rng,
+            listener=self,
+            ask=ask,
+        )
+
+    @property
+    def controller_id(self) -> NodeId | None:
+        """Who decides, as far as this node knows."""
+        return self.raft.leader_id
+
+    def open(self) -> Recovered:
+        """Read what is stored; raise `StorageError` where what was committed is damaged."""
+        return self.raft.open()
+
+    def propose(self, changes: Sequence[MetadataRecord], now_ms: int) -> Pending[bool]:
+        """Have records committed; the answer comes once this node has acted on them.
+
+        Raises `ApiError` where this node does not control, or the disk refuses: then nothing has
+        changed. Without records the answer waits for what was proposed before.
+        """
+        if self.draft is None:
+            raise ApiError(ErrorCode.NOT_CONTROLLER, "another node controls the cluster by now")
+        answer: Pending[bool] = Pending()
+        if changes:
+            required = self._append(changes, now_ms)
+            for change in changes:
+                self.draft.replay(change)
+            self._proposals.append(Proposal(required, answer))
+            self._answer()  # a quorum of one may have it already
+        elif self._proposals:
+            self._proposals.append(Proposal(self._proposals[-1].required_offset, answer))
+        else:
+            answer.complete(result=True)
+        return answer
+
+    def _append(self, changes: Sequence[MetadataRecord], now_ms: int) -> int:
+        try:
+            return self.raft.propose([encode(change) for change in changes], now_ms)
+        except OSError as error:
+            raise ApiError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"the disk refused metadata: {error}"
+            ) from error
+
+    def load_snapshot(self, records: Iterable[tuple[bytes, bytes]]) -> None:
+        """Begin anew from a snapshot."""
+        image = Image()
+        for key, value in records:
+            image.replay(decode(key, value))
+        self.image = image
+        self._follower.metadata_changed(None)
+
+    def committed(self, records: Sequence[tuple[bytes, bytes]], end_offset: int) -> None:
+        """Take in one batch, and act on it."""
+        changes = [decode(key, value) for key, value in records]
+        for change in changes:
+            self.image.replay(change)
+        self.offset = end_offset
+        if not self.raft.cluster_id and self.image.cluster_id:
+            self.raft.cluster_id = self.image.cluster_id
+        if changes:
+            self._follower.metadata_changed(changes)
+        self._answer()
+
+    def became_active(self, epoch: int) -> None:
+        """Control the cluster: everything that was committed is in the image now."""
+        del epoch
+        self.draft = self.image.fork()
+        self._follower.became_controller()
+
+    def resigned(self) -> None:
+        """Control nothing any more."""
+        self.draft = None
+        proposals, self._proposals = self._proposals, deque()
+        for proposal in proposals:
+            lost = "another node took over before the change was known to be committed"
+            proposal.answer.fail(ApiError(ErrorCode.NOT_CONTROLLER, lost))
+        self._follower.lost_control()
+
+    def leader_changed(self) -> None:
+        """Nothing is to be done: who controls is looked up when it matters."""
+
+    def snapshot(self) -> Iterable[tuple[bytes, bytes]]:
+        """Return what was committed, in as few records as possible."""
+        return [encode(record) for record in self.image.snapshot()]
+
+    def _answer(self) -> None:
+        while self._proposals and self._proposals[0].required_offset <= self.offset:
+            self._proposals.popleft().answer.complete(result=True)

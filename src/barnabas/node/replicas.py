@@ -1,0 +1,283 @@
+"""Every copy on this broker in its role, as the image says: whom it follows, who follows it.
+
+Copies that follow are spread over fetchers, a few for each leader. Copies that lead watch their
+followers: when somebody falls behind or has caught up, the controller is asked for another ISR.
+Proposals of all partitions go out together, one request at a time. What becomes of one is
+known once the controller accepts or refuses it, or the image says more; until then the partition
+reckons with either outcome, and the request is repeated.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from barnabas.effects import Address
+from barnabas.metadata.image import PartitionImage
+from barnabas.metadata.records import BrokerChanged, MetadataRecord
+from barnabas.model.errors import ErrorCode
+from barnabas.node.copying import LocalCopy
+from barnabas.node.partition import Partition
+from barnabas.protocol.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionRequestPartitionData,
+    AlterPartitionRequestTopicData,
+    AlterPartitionResponse,
+    AlterPartitionResponsePartitionData,
+    BrokerState,
+)
+from barnabas.replication.following import Fetcher
+from barnabas.replication.throttle import Throttle
+
+if TYPE_CHECKING:
+    from barnabas.node.node import Node
+
+NOBODY = -1
+RETRY_MS = 100
+REFUSED = (
+    ErrorCode.INELIGIBLE_REPLICA,
+    ErrorCode.INVALID_REQUEST,
+    ErrorCode.OPERATION_NOT_ATTEMPTED,
+)
+"""Answers that say for sure that a proposal was not and will not be accepted."""
+
+
+class Replicas:
+    """The roles of all copies on one node."""
+
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self._me = node.node_id
+        self._settings = node.settings.replication
+        self._throttle = Throttle(self._settings.catch_up_bytes_per_second)
+        self._fetchers: dict[tuple[int, int], Fetcher] = {}
+        self._copies: dict[Partition, LocalCopy] = {}
+        self._led: dict[Partition, None] = {}
+        self._proposals: dict[Partition, None] = {}
+        self._asking = False
+        self._looking = False
+
+    def apply(self, partition: Partition, placed: PartitionImage) -> None:
+        """Have a copy lead, follow somebody, or wait for somebody to lead."""
+        now_ms = self._node.timers.now_ms
+        if placed.leader == self._me:
+            self._unfollow(partition)
+            partition.lead(placed, self._me, now_ms)
+            self._watch(partition)
+        else:
+            self._led.pop(partition, None)
+            self._follow(partition, placed)
+
+    def fetched(self, partition: Partition, replica: int, broker_epoch: int, offset: int) -> None:
+        """Take note of how far a follower of a partition is."""
+        partition.fetched(replica, broker_epoch, offset, self._node.timers.now_ms)
+        self.consider(partition)
+
+    def consider(self, partition: Partition) -> None:
+        """Propose another ISR for a partition where one is due."""
+        in_sync = partition.in_sync
+        if in_sync is None:
+            return
+        wanted = in_sync.proposal(
+            partition.high_watermark,
+            partition.log.end_offset,
+            self._node.timers.now_ms,
+            self._settings.replica_lag_max_ms,
+            self._active_epoch,
+        )
+        if wanted is not None:
+            in_sync.proposed = wanted
+            self._proposals[partition] = None
+            self._propose()
+
+    def nearest(self, partition: Partition, rack_id: str, offset: int) -> int:
+        """Return which in-sync follower stands where a consumer does and has what it wants.
+
+        -1 where there is none, or this broker stands there itself.
+        """
+        in_sync, image = partition.in_sync, self._node.image
+        if in_sync is None or rack_id == self._node.settings.broker.rack:
+            return NOBODY
+        best, reached = NOBODY, offset - 1
+        for member in partition.isr:
+            broker, follower = image.brokers.get(member), in_sync.followers.get(member)
+            if broker is None or follower is None or not broker.is_active:
+                continue
+            if broker.rack == rack_id and follower.end_offset > reached:
+                best, reached = member, follower.end_offset
+        return best
+
+    def look(self) -> None:
+        """See whose followers fell behind."""
+        now_ms = self._node.timers.now_ms
+        for partition in [each for each in self._led if each.retired or not each.leads]:
+            del self._led[partition]
+        for partition in list(self._led):
+            self.consider(partition)
+            if partition.in_sync is not None:
+                partition.in_sync.look(partition.log.end_offset, now_ms)
+
+    def metadata_changed(self, changes: Sequence[MetadataRecord] | None) -> None:
+        """Act on brokers that came back: one that caught up may be let in now.
+
+        None says that everything may be different.
+        """
+        for partition in [each for each in self._copies if each.retired]:
+            del self._copies[partition]
+        if changes is None or any(isinstance(change, BrokerChanged) for change in changes):
+            for partition in list(self._led):
+                self.consider(partition)
+
+    def _watch(self, partition: Partition) -> None:
+        if partition.in_sync is None:
+            self._led.pop(partition, None)
+            return
+        self._led[partition] = None
+        if not self._looking:
+            self._looking = True
+            self._look_later()
+
+    def _look_later(self) -> None:
+        self._node.timers.after(self._settings.replica_lag_max_ms // 2, self._look_in_turn)
+
+    def _look_in_turn(self) -> None:
+        self._look_later()
+        self.look()
+
+    def _follow(self, partition: Partition, placed: PartitionImage) -> None:
+        known = self._copies.get(partition)
+        same = (
+            known is not None
+            and not partition.leads
+            and (placed.leader, placed.leader_epoch)
+            == (partition.leader_id, partition.leader_epoch)
+        )
+        partition.follow(placed)
+        if same:
+            return
+        self._unfollow(partition)
+        if placed.leader != NOBODY:
+            fetcher = self._fetcher(placed.leader, partition)
+            copy = LocalCopy(partition, fetcher, self._me, self._node.outbox)
+            self._copies[partition] = copy
+            copy.begin()
+
+    def _unfollow(self, partition: Partition) -> None:
+        copy = self._copies.pop(partition, None)
+        if copy is not None:
+            copy.end()
+
+    def _fetcher(self, leader: int, partition: Partition) -> Fetcher:
+        """Return the one of a leader's fetchers that a partition belongs to, for good."""
+        place = int.from_bytes(partition.topic_id[-4:]) + partition.name.partition
+        number = place % max(1, self._settings.fetchers)
+        fetcher = self._fetchers.get((leader, number))
+        if fetcher is None:
+            fetcher = self._fetchers[leader, number] = Fetcher(
+                self._me,
+                f"replica-{number}",
+                self._settings,
+                self._node.timers,
+                self._node.outbox,
+                self._throttle,
+                lambda: self._address_of(leader),
+                self._my_epoch,
+            )
+        return fetcher
+
+    def _address_of(self, broker: int) -> Address | None:
+        found = self._node.image.brokers.get(broker)
+        return None if found is None else Address(found.peer_host, found.peer_port)
+
+    def _my_epoch(self) -> int:
+        found = self._node.image.brokers.get(self._me)
+        return -1 if found is None else found.broker_epoch
+
+    def _active_epoch(self, broker: int) -> int | None:
+        found = self._node.image.brokers.get(broker)
+        return found.broker_epoch if found is not None and found.is_active else None
+
+    def _propose(self) -> None:
+        """Ask the controller for what was proposed, unless it is being asked."""
+        if self._asking:
+            return
+        self._proposals = {each: None for each in self._proposals if _is_proposing(each)}
+        controller = self._node.controller_id
+        if not self._proposals:
+            return
+        self._asking = True
+        if controller is None:
+            self._ask_later()
+            return
+        asked = list(self._proposals)
+        answer = self._node.peers.ask(controller, self._request(asked))
+        answer.when_done(
+            lambda response: self._answered(asked, response), lambda _: self._ask_later()
+        )
+
+    def _ask_later(self) -> None:
+        self._node.timers.after(RETRY_MS, self._ask_again)
+
+    def _ask_again(self) -> None:
+        self._asking = False
+        self._propose()
+
+    def _request(self, partitions: list[Partition]) -> AlterPartitionRequest:
+        topics: dict[bytes, AlterPartitionRequestTopicData] = {}
+        for partition in partitions:
+            topic_id = partition.topic_id
+            topic = topics.setdefault(topic_id, AlterPartitionRequestTopicData(topic_id=topic_id))
+            topic.partitions.append(self._proposal(partition))
+        return AlterPartitionRequest(
+            broker_id=self._me, broker_epoch=self._my_epoch(), topics=list(topics.values())
+        )
+
+    def _proposal(self, partition: Partition) -> AlterPartitionRequestPartitionData:
+        in_sync = partition.in_sync
+        assert in_sync is not None
+        assert in_sync.proposed is not None
+        members = [
+            BrokerState(broker_id=member, broker_epoch=epoch)
+            for member, epoch in in_sync.epochs_of(in_sync.proposed)
+        ]
+        for member in members:
+            if member.broker_id == self._me:
+                member.broker_epoch = self._my_epoch()
+        return AlterPartitionRequestPartitionData(
+            partition_index=partition.name.partition,
+            leader_epoch=partition.leader_epoch,
+            new_isr_with_epochs=members,
+            partition_epoch=in_sync.partition_epoch,
+        )
+
+    def _answered(self, asked: list[Partition], response: Any) -> None:  # noqa: ANN401
+        assert isinstance(response, AlterPartitionResponse)
+        by_key = {(bytes(each.topic_id), each.name.partition): each for each in asked}
+        for topic in response.topics:
+            for told in topic.partitions:
+                partition = by_key.get((topic.topic_id, told.partition_index))
+                if partition is not None:
+                    self._settle(partition, told)
+        self._proposals = {each: None for each in self._proposals if _is_proposing(each)}
+        if self._proposals:
+            self._ask_later()
+        else:
+            self._asking = False
+
+    def _settle(self, partition: Partition, told: AlterPartitionResponsePartitionData) -> None:
+        """Take in what became of one proposal; where that is not known, it stands.
+
+        Who is out of sync is not known for sure before the image says so: it may have to say first
+        that more must be in sync, and until then a leader could take itself for enough.
+        """
+        in_sync = partition.in_sync
+        if in_sync is None or told.error_code in REFUSED:
+            if in_sync is not None:
+                in_sync.proposed = None
+            return
+        nobody_left = set(partition.isr) <= set(told.isr)
+        if told.error_code == 0 and told.leader_epoch == partition.leader_epoch and nobody_left:
+            partition.agree(told.isr, told.partition_epoch, self._node.timers.now_ms)
+
+
+def _is_proposing(partition: Partition) -> bool:
+    in_sync = partition.in_sync
+    return not partition.retired and in_sync is not None and in_sync.proposed is not None

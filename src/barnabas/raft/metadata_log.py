@@ -1,0 +1,278 @@
+"""The metadata log: a log like any other, with epochs, and with the voters that stand in it.
+
+What a leader appends and what a follower copies are the same bytes. Syncs go by one `Flush` at a
+time; what is appended meanwhile shares the next. The log is cut only by epoch, where a leader says
+that this node's history is not its own, and never below the high watermark.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from barnabas.effects import Effect, Flush, Remove
+from barnabas.model.errors import CorruptBatchError, StorageError
+from barnabas.model.ids import NodeId
+from barnabas.model.ports import Buffer, Disk
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.voters_record import VotersRecord
+from barnabas.protocol.records import BatchHeader, Record, batches, build, parse_header, verify
+from barnabas.raft.control import build_control, control_messages
+from barnabas.raft.damage import claim, note_end, refuse_damage
+from barnabas.raft.snapshots import NO_SNAPSHOT, Pair, SnapshotId
+from barnabas.raft.voters import VoterHistory, VoterSet
+from barnabas.storage.checkpoints import write_number
+from barnabas.storage.flush import FlushTask
+from barnabas.storage.log import START_OFFSET_FILE, Log, LogSettings
+from barnabas.storage.recovery import Recovered, open_log
+
+FOLDER = "__cluster_metadata"
+SETTINGS = LogSettings(segment_bytes=1 << 30)
+READ_BYTES = 1 << 20
+REMOVE_AFTER_MS = 60_000
+
+
+class DivergedError(StorageError):
+    """A leader would have this node forget what was committed: one of the two must not go on."""
+
+
+class Divergence(NamedTuple):
+    """The largest epoch that two logs may share, and where it ends in the leader's."""
+
+    epoch: int
+    end_offset: int
+
+
+class MetadataLog:
+    """The log of the quorum on this node."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        data_folder: str,
+        me: NodeId,
+        outbox: list[Effect],
+        history: VoterHistory,
+    ) -> None:
+        self.folder = f"{data_folder}/{FOLDER}"
+        self.history = history
+        self.on_flushed: Callable[[], None] = lambda: None
+        self._disk = disk
+        self._data_folder = data_folder
+        self._me = me
+        self._outbox = outbox
+        self._flushing = False
+        self._log: Log
+        self._base = NO_SNAPSHOT
+
+    @property
+    def start_offset(self) -> int:
+        """Below this there is a snapshot, and nothing else."""
+        return self._log.start_offset
+
+    @property
+    def end_offset(self) -> int:
+        """Where the next record goes."""
+        return self._log.end_offset
+
+    @property
+    def flushed_offset(self) -> int:
+        """Everything below this survives a power cut."""
+        return self._log.flushed_offset
+
+    @property
+    def last_epoch(self) -> int:
+        """The epoch of the last record, -1 where there never was any."""
+        return self.epoch_before(self.end_offset)
+
+    @property
+    def size(self) -> int:
+        """The bytes in segments."""
+        return self._log.size
+
+    def epoch_before(self, offset: int) -> int:
+        """Return the epoch of the record before an offset, -1 where it is not known."""
+        if offset == self._base.end_offset:
+            return self._base.epoch
+        return self._log.epochs.epoch_for(offset - 1)
+
+    def open(self, base: SnapshotId, voters: VoterSet | None) -> Recovered:
+        """Open what follows a snapshot; raise `StorageError` where what was synced is damaged."""
+        refuse_damage(self._disk, self.folder, self._me)
+        recovered = open_log(self._disk, self.folder, SETTINGS, root=self._data_folder)
+        self._log = recovered.log
+        self._base = base
+        if self.start_offset > base.end_offset:
+            raise StorageError(
+                f"{self.folder} starts at offset {self.start_offset}, and no snapshot holds what "
+                f"was before; restore it"
+            )
+        self.history.reset(base.end_offset, voters)
+        if not self._continues(base):
+            self.reset(base, voters)
+        for header, batch in self.batches(max(self.start_offset, base.end_offset), self.end_offset):
+            self._note_voters(header, batch)
+        return recovered
+
+    def _continues(self, base: SnapshotId) -> bool:
+        """Whether the log goes on where a snapshot ends, which a crash may have kept it from."""
+        if self.start_offset == base.end_offset:
+            return True
+        epoch = self._log.epochs.epoch_for(base.end_offset - 1)
+        return self.end_offset >= base.end_offset and epoch == base.epoch
+
+    def append(self, pairs: Sequence[Pair], epoch: int, now_ms: int) -> int:
+        """Append records as their leader; return the offset after them."""
+        headers = claim(self._me, self.flushed_offset)
+        batch = build([Record(number, now_ms, *pair, headers) for number, pair in enumerate(pairs)])
+        self._log.append(memoryview(batch), parse_header(batch), epoch)
+        return self.end_offset
+
+    def append_control(self, messages: Sequence[Message], epoch: int, now_ms: int) -> int:
+        """Append what the quorum says about itself; return the offset after it."""
+        batch = build_control(messages, now_ms, claim(self._me, self.flushed_offset))
+        self._log.append(memoryview(batch), parse_header(batch), epoch)
+        self._note_voters(parse_header(batch), batch)
+        return self.end_offset
+
+    def append_copied(self, content: Buffer, epoch: int) -> None:
+        """Append batches as a leader of an epoch sent them, checked one by one."""
+        for header, batch in batches(bytearray(content)):
+            verify(batch, header)
+            if header.base_offset != self.end_offset:
+                raise CorruptBatchError(
+                    f"a leader sent offset {header.base_offset} to follow {self.end_offset - 1}"
+                )
+            if not self.last_epoch <= header.leader_epoch <= epoch:
+                raise CorruptBatchError(
+                    f"a leader of epoch {epoch} sent epoch {header.leader_epoch} after "
+                    f"{self.last_epoch}"
+                )
+            self._log.append(batch, header, header.leader_epoch)
+            self._note_voters(header, batch)
+
+    def read(self, offset: int, limit_bytes: int, upper_offset: int) -> bytes:
+        """Return whole batches from an offset on."""
+        found = self._log.read(offset, limit_bytes, upper_offset, at_least_one=True)
+        return b"" if found is None else found.file.read(found.position, found.length)
+
+    def batches(self, start: int, end: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+        """Walk the batches between two offsets."""
+        while start < end:
+            content = self.read(start, READ_BYTES, end)
+            if not content:
+                raise StorageError(f"{self.folder} has no batch at offset {start}")
+            for header, batch in batches(content):
+                yield header, batch
+                start = header.last_offset + 1
+
+    def divergence(self, offset: int, epoch: int) -> Divergence | None:
+        """Compare the end of another's log with this one: None where it is a prefix of this.
+
+        Raises `LookupError` where this log starts too late to tell.
+        """
+        entries = self._log.epochs.entries
+        if (offset, epoch) == self._base or (offset == 0 and self.start_offset == 0):
+            return None
+        if offset < self.start_offset or not entries or epoch < entries[0][0]:
+            if self.start_offset > 0:
+                raise LookupError
+            return Divergence(epoch, 0)
+        shared, end = self._log.epochs.end_offset_for(epoch, self.end_offset)
+        if shared < 0:
+            return Divergence(entries[-1][0], self.end_offset)
+        return None if shared == epoch and offset <= end else Divergence(shared, end)
+
+    def truncate(self, divergence: Divergence, high_watermark: int) -> None:
+        """Cut what the leader does not have; raise `DivergedError` where that was committed."""
+        _, mine = self._log.epochs.end_offset_for(divergence.epoch, self.end_offset)
+        end = divergence.end_offset if mine < 0 else min(mine, divergence.end_offset)
+        end = min(end, self.end_offset)
+        if self.protects(high_watermark, end):
+            raise DivergedError(
+                f"the leader would have {self.folder} cut to offset {end}, and everything up to "
+                f"{high_watermark} was committed"
+            )
+        note_end(self._disk, self.folder, min(end, self.flushed_offset), sync=True)
+        self._remove(self._log.truncate(max(end, self.start_offset)))
+        self.history.truncate(self.end_offset)
+
+    def protects(self, high_watermark: int, end: int) -> bool:
+        """Whether a cut to an offset would take what was committed (KAFKA-12460)."""
+        return end < max(high_watermark, self._base.end_offset)
+
+    def reset(self, base: SnapshotId, voters: VoterSet | None) -> None:
+        """Give up the log for a snapshot that is safe already, and go on after it.
+
+        Each step can be the last before a crash: `open` finds a log that does not continue the
+        snapshot, and comes here again.
+        """
+        log = self._log
+        note_end(self._disk, self.folder, 0, sync=True)
+        if log.end_offset > base.end_offset:
+            self._remove(log.truncate(max(log.start_offset, base.end_offset)))
+        write_number(self._disk, f"{self.folder}/{START_OFFSET_FILE}", base.end_offset)
+        for segment in log.segments:
+            segment.close()
+        self._log = open_log(self._disk, self.folder, SETTINGS, root=self._data_folder).log
+        self._log.epochs.entries = [(base.epoch, base.end_offset)]
+        self._base = base
+        self._flushing = False
+        self.history.reset(base.end_offset, voters)
+
+    def flush(self) -> None:
+        """Start a sync of everything appended so far, unless one is under way."""
+        if self._flushing:
+            return
+        task, log = self._log.begin_flush(), self._log
+        if task is not None:
+            self._flushing = True
+            self._outbox.append(Flush(task, lambda: self._flushed(log, task)))
+
+    def flush_now(self) -> None:
+        """Sync here and now, while nobody is served."""
+        self._log.flush()
+
+    def note_synced(self) -> None:
+        """Leave word of how far a follower has synced, for a later start to hold against it.
+
+        Where the disk is full, what was noted last stands: it says less, and nothing wrong.
+        """
+        with suppress(OSError):
+            note_end(self._disk, self.folder, self.flushed_offset, sync=False)
+
+    def summed_up(self, base: SnapshotId, keep_records: int) -> None:
+        """Let go of segments that a snapshot covers, but for some that slow followers may want."""
+        log, self._base = self._log, base
+        bases = [segment.base_offset for segment in log.segments]
+        below = sum(1 for start in bases[1:] if start <= base.end_offset - keep_records)
+        if below:
+            self._remove(log.drop_segments(below))
+        if log.active.size:
+            log.roll()
+
+    def close(self) -> None:
+        """Let go of the log, and note its end for the next start to find."""
+        self._log.flush()
+        self._log.close()
+        note_end(self._disk, self.folder, self.flushed_offset, sync=True)
+
+    def _flushed(self, log: Log, task: FlushTask) -> None:
+        if log is not self._log:
+            return
+        self._flushing = False
+        log.finish_flush(task)
+        self.on_flushed()
+        if log is self._log and log.flushed_offset < log.end_offset:
+            self.flush()
+
+    def _note_voters(self, header: BatchHeader, batch: bytearray | memoryview) -> None:
+        if not header.is_control:
+            return
+        base = parse_header(batch).base_offset  # stamped since the header was parsed
+        for message in control_messages(batch, header):
+            if isinstance(message, VotersRecord):
+                self.history.add(base, VoterSet.of_record(message))
+
+    def _remove(self, paths: list[str]) -> None:
+        if paths:
+            self._outbox.append(Remove(tuple(paths), REMOVE_AFTER_MS))

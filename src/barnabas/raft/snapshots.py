@@ -1,0 +1,165 @@
+"""Snapshots: the metadata as of an offset, so that the log before it can go (KIP-630).
+
+    <offset in 20 digits>-<epoch in 10>.checkpoint
+
+holds batches one after the other: a control batch with the header and the voters, the records, and
+a control batch with the footer. Checksums cover each batch; offsets that leave no gap and a footer
+at the very end prove that none is missing.
+
+A snapshot is all that is left of the log below it. One that is damaged stops the start, and is
+never deleted: an older one or an empty image would look well, and be wrong (KAFKA-14618).
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from barnabas.model.errors import CorruptBatchError, StorageError
+from barnabas.model.ports import Disk
+from barnabas.protocol.messages.snapshot_footer_record import SnapshotFooterRecord
+from barnabas.protocol.messages.snapshot_header_record import SnapshotHeaderRecord
+from barnabas.protocol.messages.voters_record import VotersRecord
+from barnabas.protocol.records import Record, build, records, stamp, verify
+from barnabas.raft.control import build_control, control_messages
+from barnabas.raft.voters import VoterSet
+from barnabas.storage.walk import plausible
+
+SUFFIX = ".checkpoint"
+RECORDS_A_BATCH = 500
+
+Pair = tuple[bytes, bytes]
+
+
+class SnapshotId(NamedTuple):
+    """Where a snapshot ends, and the epoch of the last record in it."""
+
+    end_offset: int
+    epoch: int
+
+    @property
+    def file_name(self) -> str:
+        """What its file is called."""
+        return f"{self.end_offset:020d}-{self.epoch:010d}{SUFFIX}"
+
+
+NO_SNAPSHOT = SnapshotId(0, -1)
+
+
+class Snapshot(NamedTuple):
+    """What a snapshot says."""
+
+    id: SnapshotId
+    voters: VoterSet | None
+    records: list[Pair]
+
+
+def encode(
+    snapshot_id: SnapshotId, voters: VoterSet | None, content: Iterable[Pair], now_ms: int
+) -> bytes:
+    """Return the bytes of a snapshot's file."""
+    whole = bytearray()
+    offset = 0
+    for batch, count in _batches(voters, content, now_ms):
+        stamp(batch, 0, offset, snapshot_id.epoch)
+        whole += batch
+        offset += count
+    return bytes(whole)
+
+
+def _batches(
+    voters: VoterSet | None, content: Iterable[Pair], now_ms: int
+) -> Iterator[tuple[bytearray, int]]:
+    first = [SnapshotHeaderRecord(last_contained_log_timestamp=now_ms)]
+    opening = first if voters is None else [*first, voters.record()]
+    yield build_control(opening, now_ms), len(opening)
+    pairs = list(content)
+    for start in range(0, len(pairs), RECORDS_A_BATCH):
+        piece = pairs[start : start + RECORDS_A_BATCH]
+        yield (
+            build([Record(number, now_ms, *pair) for number, pair in enumerate(piece)]),
+            len(piece),
+        )
+    yield build_control([SnapshotFooterRecord()], now_ms), 1
+
+
+def decode(snapshot_id: SnapshotId, content: bytes) -> Snapshot:
+    """Read a snapshot; raise `CorruptBatchError` unless it is whole and as it was written."""
+    view, position, offset = memoryview(content), 0, 0
+    voters: VoterSet | None = None
+    pairs: list[Pair] = []
+    opened = closed = False
+    while position < len(view):
+        header = plausible(view, position, len(view) - position)
+        batch = view[position : position + header.size]
+        verify(batch, header)
+        if closed or header.base_offset != offset or header.leader_epoch != snapshot_id.epoch:
+            raise CorruptBatchError(f"a batch at byte {position} does not belong there")
+        position, offset = position + header.size, header.last_offset + 1
+        if not header.is_control:
+            pairs += [(record.key or b"", record.value or b"") for record in records(batch, header)]
+            continue
+        for message in control_messages(batch, header):
+            opened |= isinstance(message, SnapshotHeaderRecord)
+            closed |= isinstance(message, SnapshotFooterRecord)
+            if isinstance(message, VotersRecord):
+                voters = VoterSet.of_record(message)
+    if not (opened and closed):
+        raise CorruptBatchError("its beginning or its end is missing")
+    return Snapshot(snapshot_id, voters, pairs)
+
+
+class Snapshots:
+    """The snapshots in a folder; the newest is the one that counts."""
+
+    def __init__(self, disk: Disk, folder: str) -> None:
+        self._disk = disk
+        self._folder = folder
+        self.newest = NO_SNAPSHOT
+
+    def open(self) -> Snapshot | None:
+        """Return the newest snapshot, if there is one; raise `StorageError` where it is damaged."""
+        found = self.listed()
+        if not found:
+            return None
+        self.newest = found[-1]
+        path = self.path(self.newest)
+        try:
+            return decode(self.newest, self._disk.read_bytes(path))
+        except CorruptBatchError as error:
+            raise StorageError(
+                f"{path} is damaged: {error}; the metadata below offset {self.newest.end_offset} "
+                f"is nowhere else on this node. Restore the file, or remove this node from the "
+                f"quorum, empty its metadata folder and add it again"
+            ) from error
+
+    def path(self, snapshot_id: SnapshotId) -> str:
+        """Return where a snapshot lies."""
+        return f"{self._folder}/{snapshot_id.file_name}"
+
+    def listed(self) -> list[SnapshotId]:
+        """Return all there are, the newest last."""
+        stems = [
+            name.removesuffix(SUFFIX).split("-")
+            for name in self._disk.list(self._folder)
+            if name.endswith(SUFFIX)
+        ]
+        return sorted(SnapshotId(int(offset), int(epoch)) for offset, epoch in stems)
+
+    def store(self, snapshot_id: SnapshotId, content: bytes) -> None:
+        """Make a snapshot the newest, once it is safe."""
+        self._disk.write_atomic(self.path(snapshot_id), content)
+        self.newest = snapshot_id
+
+    def read(self, snapshot_id: SnapshotId, position: int, length: int) -> tuple[bytes, int] | None:
+        """Return a piece of a snapshot and the size of all; None where it is gone."""
+        path = self.path(snapshot_id)
+        if not self._disk.exists(path):
+            return None
+        file = self._disk.open(path)
+        try:
+            return file.read(position, length), file.size()
+        finally:
+            file.close()
+
+    def older(self) -> tuple[str, ...]:
+        """Return the files that the newest has made superfluous."""
+        return tuple(self.path(found) for found in self.listed() if found < self.newest)

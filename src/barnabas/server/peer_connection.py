@@ -1,0 +1,360 @@
+"""One connection that this broker made to another: questions out, answers in, in order.
+
+    looking up a name -> connecting -> open -> closed
+
+Requests leave in the order they were asked, without waiting for each other, and are answered in
+that order; the correlation id proves it. Whatever goes wrong ends the connection, and who still
+waits on it is told None. A question that is not answered in time is such a thing too: the answers
+behind it could not come before.
+"""
+
+import errno
+import os
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from ipaddress import ip_address
+from struct import Struct
+from struct import error as struct_error
+from typing import TYPE_CHECKING, Any
+
+from barnabas.effects import Address, Ask
+from barnabas.logs import get
+from barnabas.model.errors import WireError
+from barnabas.model.ports import Buffer
+from barnabas.model.timers import Timer
+from barnabas.protocol.apis import APIS
+from barnabas.protocol.headers import API_VERSIONS
+from barnabas.protocol.primitives import skip_tags
+
+if TYPE_CHECKING:
+    from barnabas.server.peers import PeerConnections
+    from barnabas.server.server import Server
+
+JOIN_BYTES_MAX = 256 * 1024
+REPLY_BYTES_MIN = 4
+
+_LENGTH = Struct(">i")
+_REQUEST_HEAD = Struct(">ihhih")
+"""Length, API key, version, correlation id, length of the client id."""
+_CORRELATION_ID = Struct(">i")
+
+log = get("barnabas.server")
+
+Place = tuple[int, tuple[Any, ...]]
+"""An address family, and an address as its sockets take it."""
+
+
+class Question:
+    """A request that waits for its answer."""
+
+    __slots__ = ("ask", "correlation_id", "timer")
+
+    def __init__(self, ask: Ask, correlation_id: int, timer: Timer) -> None:
+        self.ask = ask
+        self.correlation_id = correlation_id
+        self.timer = timer
+
+
+class PeerConnection:
+    """One lane to one broker."""
+
+    def __init__(
+        self, server: "Server", connections: "PeerConnections", key: tuple[Address, str]
+    ) -> None:
+        self.key = key
+        self.last_used_ms = server.node.timers.now_ms
+        self.closed = False
+        self._server = server
+        self._connections = connections
+        self._address = key[0]
+        self._client_id = f"broker-{server.node.node_id}".encode()
+        self._places: list[Place] = []
+        self._socket: socket.socket | None = None
+        self._descriptor = -1
+        self._open = False
+        self._writing = False
+        self._correlation_id = 0
+        self._out: deque[Buffer] = deque()
+        self._questions: deque[Question] = deque()
+        self._head = bytearray()
+        self._frame: bytearray | None = None
+        self._frame_bytes = 0
+        self._filled = 0
+
+    @property
+    def waits(self) -> bool:
+        """Whether somebody waits for an answer."""
+        return bool(self._questions)
+
+    # --- making the connection ---
+
+    def connect(self) -> None:
+        """Begin to connect; names are looked up on a thread."""
+        host, port = self._address
+        try:
+            family = socket.AF_INET6 if ip_address(host).version == 6 else socket.AF_INET
+        except ValueError:
+            self._look_up(host, port)
+            return
+        self._places = [(family, (host, port))]
+        self._connect_next("no address")
+
+    def _look_up(self, host: str, port: int) -> None:
+        loop, run_event = self._server.loop, self._server.run_event
+
+        def look_up() -> None:
+            places, problem = list[Place](), "its name stands for no address"
+            try:
+                found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+                places = [(family, place) for family, _, _, _, place in found]
+            except OSError as error:
+                problem = f"its name cannot be looked up: {error.strerror}"
+            with suppress(RuntimeError):  # the loop is gone: we are stopping
+                loop.call_soon_threadsafe(run_event, self._found, places, problem)
+
+        # A daemon, since nothing can hurry the system's resolver when the broker stops.
+        threading.Thread(target=look_up, name="resolver", daemon=True).start()
+
+    def _found(self, places: list[Place], problem: str) -> None:
+        if not self.closed:
+            self._places = places
+            self._connect_next(problem)
+
+    def _connect_next(self, problem: str) -> None:
+        """Try the next place that the name stands for."""
+        while self._places:
+            family, place = self._places.pop(0)
+            try:
+                self._begin(family, place)
+            except OSError as error:
+                problem = error.strerror or str(error)
+                self._let_go()
+                continue
+            return
+        # As an event of its own: whoever asks is still in the middle of something.
+        self._server.soon(lambda: self.close(problem))
+
+    def _begin(self, family: int, place: tuple[Any, ...]) -> None:
+        made = self._socket = socket.socket(family, socket.SOCK_STREAM)
+        made.setblocking(False)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # Our own port may be one on which a broker wants to listen soon.
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        settings = self._server.node.settings.performance
+        if settings.socket_receive_buffer_bytes:
+            size = settings.socket_receive_buffer_bytes
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
+        self._descriptor = made.fileno()
+        result = made.connect_ex(place)
+        if result not in (0, errno.EINPROGRESS):
+            raise OSError(result, os.strerror(result))
+        self._writing = True
+        self._server.loop.add_writer(self._descriptor, self._server.run_event, self._on_connected)
+
+    def _on_connected(self) -> None:
+        assert self._socket is not None
+        problem = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if not problem and self._socket.getsockname() == self._socket.getpeername():
+            # Nobody listens, and the kernel gave us that very port: we would talk to ourselves.
+            problem = errno.ECONNREFUSED
+        if problem:
+            self._let_go()
+            self._connect_next(os.strerror(problem))
+            return
+        self._open = True
+        loop, run_event = self._server.loop, self._server.run_event
+        loop.add_reader(self._descriptor, run_event, self._on_readable)
+        self._set_writing(wanted=False)
+        self.flush()
+
+    # --- asking ---
+
+    def queue(self, ask: Ask) -> None:
+        """Put a request in line."""
+        timers = self._server.node.timers
+        number = self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        timer = timers.after(ask.timeout_ms, lambda: self.close("it did not answer in time"))
+        self._questions.append(Question(ask, number, timer))
+        flexible = b"\0" if ask.api_version >= APIS[ask.api_key].flexible_from else b""
+        size = _REQUEST_HEAD.size - 4 + len(self._client_id) + len(flexible) + len(ask.body)
+        head = _REQUEST_HEAD.pack(size, ask.api_key, ask.api_version, number, len(self._client_id))
+        self._out.append(head + self._client_id + flexible)
+        self._out.append(ask.body)
+        self.last_used_ms = timers.now_ms
+
+    def flush(self) -> None:
+        """Send as much as the kernel takes."""
+        if not self._open or self.closed:
+            return
+        assert self._socket is not None
+        try:
+            while self._out:
+                joined = self._join()
+                sent = self._socket.send(joined)
+                self._connections.bytes_out += sent
+                if sent < len(joined):
+                    self._out.appendleft(memoryview(joined)[sent:])
+                    break
+        except BlockingIOError:
+            self._out.appendleft(joined)
+        except OSError as error:
+            self._server.soon(lambda problem=str(error): self.close(problem))  # type: ignore[misc]
+            return
+        self._set_writing(wanted=bool(self._out))
+
+    def _join(self) -> Buffer:
+        """Take what goes out together off the queue."""
+        parts, size = [], 0
+        while self._out and size < JOIN_BYTES_MAX:
+            parts.append(self._out.popleft())
+            size += len(parts[-1])
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _set_writing(self, *, wanted: bool) -> None:
+        if wanted == self._writing:
+            return
+        self._writing = wanted
+        loop = self._server.loop
+        if wanted:
+            loop.add_writer(self._descriptor, self._server.run_event, self.flush)
+        else:
+            loop.remove_writer(self._descriptor)
+
+    # --- hearing ---
+
+    def _on_readable(self) -> None:
+        try:
+            if self._frame is None:
+                self._read_shared()
+            else:
+                self._read_own(self._frame)
+        except BlockingIOError:
+            return
+        except (OSError, WireError) as error:
+            self.close(str(error))
+
+    def _read_shared(self) -> None:
+        """Read into the buffer that everybody shares; answers that are whole are heard there."""
+        assert self._socket is not None
+        shared, kept = self._server.receive_buffer, len(self._head)
+        count = self._socket.recv_into(shared[kept:])
+        if count == 0:
+            raise ConnectionError("it closed the connection")
+        self._count(count)
+        shared[:kept] = self._head
+        self._head.clear()
+        self._take(shared, kept + count)
+
+    def _take(self, received: memoryview, count: int) -> None:
+        position = 0
+        while count - position >= 4 and not self.closed:
+            (size,) = _LENGTH.unpack_from(received, position)
+            self._check_size(size)
+            end = position + 4 + size
+            if end > count:
+                self._begin_frame(size, received[position + 4 : count])
+                return
+            self._hear(received[position + 4 : end])
+            position = end
+        self._head += received[position:count]
+
+    def _begin_frame(self, size: int, beginning: memoryview) -> None:
+        """Go on in a buffer of its own, large enough for the whole answer."""
+        self._frame = self._server.buffers.take(size)
+        self._frame_bytes, self._filled = size, len(beginning)
+        self._frame[: len(beginning)] = beginning
+
+    def _read_own(self, frame: bytearray) -> None:
+        assert self._socket is not None
+        while self._filled < self._frame_bytes:
+            with memoryview(frame)[self._filled : self._frame_bytes] as room:
+                count = self._socket.recv_into(room)
+            if count == 0:
+                raise ConnectionError("it closed the connection within an answer")
+            self._count(count)
+            self._filled += count
+        self._frame = None
+        view = memoryview(frame)
+        try:
+            self._hear(view[: self._frame_bytes])
+        finally:
+            view.release()
+            self._server.buffers.give_back(frame)
+
+    def _count(self, received: int) -> None:
+        self.last_used_ms = self._server.node.timers.now_ms
+        self._connections.bytes_in += received
+
+    def _check_size(self, size: int) -> None:
+        settings = self._server.node.settings.performance
+        largest = settings.max_request_bytes + settings.max_fetch_bytes
+        if not REPLY_BYTES_MIN <= size <= largest:
+            raise WireError(f"an answer of {size} bytes; {REPLY_BYTES_MIN} to {largest} fit")
+
+    def _hear(self, content: memoryview) -> None:
+        """Tell an answer to the one who asked."""
+        (number,) = _CORRELATION_ID.unpack_from(content)
+        if not self._questions or self._questions[0].correlation_id != number:
+            raise WireError(f"it answered question {number}, which was not the next")
+        body = content[_body_at(self._questions[0].ask, content) :]
+        question = self._questions.popleft()
+        question.timer.cancel()
+        self._connections.answered += 1
+        _tell(question.ask.done, body)
+
+    # --- the end ---
+
+    def close(self, problem: str) -> None:
+        """Give up: everybody who still waits is told so."""
+        if self.closed:
+            return
+        questions = list(self._questions)
+        if questions:
+            log.debug("lost a peer", peer=str(self._address), lane=self.key[1], problem=problem)
+        self._connections.lost += len(questions)
+        self.drop()
+        for question in questions:
+            _tell(question.ask.done, None)
+
+    def drop(self) -> None:
+        """Let go of everything without a word."""
+        self.closed = True
+        self._connections.forget(self)
+        self._let_go()
+        for question in self._questions:
+            question.timer.cancel()
+        self._questions.clear()
+        self._out.clear()
+        self._head.clear()
+        self._frame = None
+
+    def _let_go(self) -> None:
+        if self._socket is None:
+            return
+        if self._open:
+            self._server.loop.remove_reader(self._descriptor)
+        self._set_writing(wanted=False)
+        self._open = False
+        self._socket.close()
+        self._socket = None
+
+
+def _body_at(ask: Ask, content: memoryview) -> int:
+    """Return where the body of an answer begins."""
+    if ask.api_version < APIS[ask.api_key].flexible_from or ask.api_key == API_VERSIONS:
+        return 4
+    try:
+        return 5 if content[4] == 0 else skip_tags(content, 4, len(content))
+    except (struct_error, IndexError):
+        raise WireError("an answer ends within its header") from None
+
+
+def _tell(done: Callable[[memoryview | None], None], body: memoryview | None) -> None:
+    """Report to one asker; a mistake of its own is not the others'."""
+    try:
+        done(body)
+    except Exception:
+        log.exception("an event failed", callback="Ask.done")

@@ -1,0 +1,198 @@
+"""The quorum in worlds of its own: seeds that must pass, and rules switched off that must not.
+
+Each mutant is a patch that lives here alone. It must be caught within so many seeds, by one that
+passes without it. Which rule each stands for is in its docstring, as reliability.md words it.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from barnabas.model.errors import StorageError
+from barnabas.raft import answering, replicas, voters
+from barnabas.raft.following import Follower
+from barnabas.raft.leading import Leader
+from barnabas.raft.machine import Raft
+from barnabas.raft.membership import Membership
+from barnabas.raft.metadata_log import MetadataLog
+from barnabas.raft.quorum_state import QuorumState, QuorumStateFile
+from barnabas.raft.snapshots import NO_SNAPSHOT, Snapshots
+from barnabas.sim.raft_world import RaftFaults, play
+from barnabas.sim.world import InvariantError
+
+SEEDS = 20
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+def vote_kept_in_memory(patch: pytest.MonkeyPatch) -> None:
+    """Vote and epoch are fsynced before the reply."""
+    patch.setattr(QuorumStateFile, "synced", lambda self: False)
+
+
+def vote_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """Vote and epoch are fsynced before the reply: here the epoch is, and the vote is not."""
+    original = QuorumStateFile.save
+
+    def save_epoch(self: Any, state: Any) -> None:
+        original(self, QuorumState(state.epoch))
+
+    patch.setattr(QuorumStateFile, "save", save_epoch)
+
+
+def fetch_before_sync(patch: pytest.MonkeyPatch) -> None:
+    """A raft follower fsyncs before its next fetch: the fetch is the ack."""
+    patch.setattr(Follower, "may_fetch", lambda self: True)
+
+
+def any_reply_will_do(patch: pytest.MonkeyPatch) -> None:
+    """Replies match requests."""
+    patch.setattr(Raft, "expects", lambda self, role: isinstance(self.role, type(role)))
+    patch.setattr(Follower, "is_awaited", lambda self, ticket: True)
+
+
+def truncate_anything(patch: pytest.MonkeyPatch) -> None:
+    """Never truncate below the high watermark; what asks for that is a reply to somebody else."""
+    any_reply_will_do(patch)
+    patch.setattr(MetadataLog, "protects", lambda self, high_watermark, end: False)
+
+
+def commit_earlier_epochs(patch: pytest.MonkeyPatch) -> None:
+    """A new raft leader serves only after its epoch's first record is committed."""
+    patch.setattr(Leader, "covers_own_epoch", lambda self, offset: True)
+
+
+def many_changes_at_once(patch: pytest.MonkeyPatch) -> None:
+    """Membership changes one at a time, after the leader's first commit."""
+    patch.setattr(Membership, "may_change", lambda self: True)
+
+
+def voters_by_id(patch: pytest.MonkeyPatch) -> None:
+    """Voters known by directory id."""
+
+    def same_node(key: Any, voter: Any) -> bool:
+        return bool(key.id == voter.id)
+
+    patch.setattr(voters, "speaks_for", same_node)
+    patch.setattr(replicas, "speaks_for", same_node)
+    patch.setattr(answering, "same_disk", lambda expected, directory: True)
+
+
+def start_without_snapshot(patch: pytest.MonkeyPatch) -> None:
+    """A corrupt snapshot stops the node; it is never deleted."""
+    original = Snapshots.open
+
+    def open_anyhow(self: Any) -> Any:
+        try:
+            return original(self)
+        except StorageError:
+            self._disk.remove(self.path(self.newest))
+            self.newest = NO_SNAPSHOT
+            return None
+
+    patch.setattr(Snapshots, "open", open_anyhow)
+
+
+DUELS = RaftFaults(
+    storm_ms=4_000,
+    every_ms=60,
+    restart_ms=10,
+    resign=20,
+    isolate=0,
+    split=0,
+    kill=0,
+    one_way=10,
+    heal=8,
+    wipe=0,
+    corrupt=0,
+    members=0,
+    spares=0,
+    kill_at_vote=0.2,
+    delay_ms=60,
+    loss=0.1,
+)
+"""Candidates stand against each other, and voters die right after they voted."""
+DARKNESS = RaftFaults(sync_ms=150, power_cut=8, cut_all=8, every_ms=200)
+"""Disks are slow, and the power fails often, everywhere at once."""
+ECHOES = RaftFaults(
+    every_ms=100,
+    late=0.3,
+    repeat=0.3,
+    isolate=10,
+    heal=10,
+    kill=0,
+    power_cut=0,
+    cut_all=0,
+    split=0,
+    wipe=0,
+    corrupt=0,
+    members=0,
+    spares=0,
+)
+"""Leaders are cut off and come back; what was said is heard late, and twice."""
+POLITICS = RaftFaults(every_ms=100, members=20, split=15, heal=15, wipe=0, corrupt=0)
+"""Voters come and go while the network falls apart."""
+LOSSES = RaftFaults(
+    every_ms=200,
+    wipe=20,
+    power_cut=8,
+    isolate=10,
+    heal=6,
+    kill=0,
+    split=0,
+    one_way=0,
+    corrupt=0,
+    members=0,
+    spares=0,
+)
+"""Disks are lost one at a time, and their nodes come back with new ones."""
+ROT = RaftFaults(corrupt=15, every_ms=250, snapshot_after=20)
+"""Snapshots are damaged."""
+
+MUTANTS: list[tuple[Patch, RaftFaults, int]] = [
+    (vote_kept_in_memory, RaftFaults(), 50),
+    (vote_forgotten, DUELS, 200),
+    (fetch_before_sync, DARKNESS, 100),
+    (any_reply_will_do, ECHOES, 150),
+    (truncate_anything, ECHOES, 150),
+    (commit_earlier_epochs, RaftFaults(), 100),
+    (many_changes_at_once, POLITICS, 100),
+    (voters_by_id, LOSSES, 100),
+    (start_without_snapshot, ROT, 50),
+]
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_seed(seed: int) -> None:
+    world = play(seed)
+    assert world.truth.end_offset > 0
+
+
+def test_a_seed_replays_byte_for_byte() -> None:
+    assert play(7).world.digest == play(7).world.digest
+    assert play(7).world.digest != play(8).world.digest
+
+
+@pytest.mark.parametrize(
+    ("mutant", "faults", "seeds"), MUTANTS, ids=[patch.__name__ for patch, _, _ in MUTANTS]
+)
+def test_mutant_is_caught(
+    mutant: Patch, faults: RaftFaults, seeds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seed = first_caught(mutant, faults, seeds, monkeypatch)
+    assert seed is not None, f"{seeds} seeds do not notice it"
+    play(seed, faults)
+
+
+def first_caught(
+    mutant: Patch, faults: RaftFaults, seeds: int, monkeypatch: pytest.MonkeyPatch
+) -> int | None:
+    for seed in range(seeds):
+        with monkeypatch.context() as patch:
+            mutant(patch)
+            try:
+                play(seed, faults)
+            except (InvariantError, StorageError):
+                return seed
+    return None

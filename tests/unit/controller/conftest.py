@@ -1,0 +1,12 @@
+import pytest
+
+from barnabas.testing.controller_talk import ControllerTalk
+
+
+@pytest.fixture
+def talk() -> ControllerTalk:
+    """A cluster of three brokers, whose topics demand two replicas in sync."""
+    cluster = ControllerTalk(min_insync_replicas="2")
+    for node_id in (1, 2, 3):
+        cluster.start(node_id)
+    return cluster

@@ -1,0 +1,242 @@
+"""Requests that the controller decides, asked of a broker that is not the controller."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.effects import Address, Ask
+from barnabas.handlers.forwarding import FORWARDED, refuse
+from barnabas.handlers.registry import dispatch
+from barnabas.model.errors import ErrorCode
+from barnabas.model.ids import NodeId
+from barnabas.model.pending import Pending
+from barnabas.model.ports import Chunk
+from barnabas.node.node import Node
+from barnabas.protocol.apis import APIS, request_class, response_class
+from barnabas.protocol.codec import decode_exact, encoder
+from barnabas.protocol.headers import RequestHeader, response_header
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages import alter_configs, incremental_alter_configs, request_header
+from barnabas.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from barnabas.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
+from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from barnabas.testing.dialogue import Dialogue
+
+BROKER_ID, CONTROLLER_ID = NodeId(1), NodeId(2)
+CONTROLLER_AT = Address("controller", 9192)
+TOPIC, BROKER = 2, 4
+NUMBER = 77
+
+
+class Two:
+    """A broker, and the controller that it knows; a test carries what goes between them."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.controller_id: NodeId | None = CONTROLLER_ID
+        self.broker = Dialogue(folder / "1", {"broker.id": BROKER_ID})
+        self.controller = Dialogue(folder / "2", {"broker.id": CONTROLLER_ID})
+        leads = property(lambda node: node.node_id == self.controller_id)
+        monkeypatch.setattr(Node, "is_controller", leads)
+        monkeypatch.setattr(Node, "controller_id", property(lambda _: self.controller_id))
+        monkeypatch.setattr(self.broker.node.peers, "address_of", lambda _: CONTROLLER_AT)
+
+    @property
+    def asked(self) -> Ask:
+        """What the broker asks the controller."""
+        (ask,) = self.broker.asked
+        return ask
+
+    def carry(self) -> None:
+        """Take a question to the controller, and its answer back."""
+        ask = self.asked
+        assert ask.address == CONTROLLER_AT
+        heard: list[list[Chunk]] = []
+        answer, _ = dispatch(self.controller.node, framed(ask), "10.0.0.1", 0, peer=True)
+        if isinstance(answer, Pending):
+            answer.when_done(heard.append)
+            self.controller.settle()
+        elif answer is not None:
+            heard.append(answer)
+        content = b"".join(bytes(chunk) for chunk in heard[0])  # type: ignore[arg-type]
+        head = response_header(ask.api_key, ask.api_version, NUMBER)
+        ask.done(memoryview(content.removeprefix(head)))
+
+
+def framed(ask: Ask) -> memoryview:
+    """Put a header in front of a question, as the edge does."""
+    header = request_header.RequestHeader(
+        request_api_key=ask.api_key,
+        request_api_version=ask.api_version,
+        correlation_id=NUMBER,
+        client_id="broker-1",
+    )
+    flexible = ask.api_version >= APIS[ask.api_key].flexible_from
+    head = encoder(request_header.RequestHeader, 2 if flexible else 1)(header)
+    return memoryview(bytearray(head + ask.body))
+
+
+@pytest.fixture
+def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Two:
+    return Two(tmp_path, monkeypatch)
+
+
+def create(*names: str) -> CreateTopicsRequest:
+    topics = [CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in names]
+    return CreateTopicsRequest(topics=topics)
+
+
+def set_configs(kind: int, name: str) -> incremental_alter_configs.IncrementalAlterConfigsRequest:
+    change = incremental_alter_configs.AlterableConfig(name="retention.ms", value="5")
+    resource = incremental_alter_configs.AlterConfigsResource(
+        resource_type=kind, resource_name=name, configs=[change]
+    )
+    return incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[resource])
+
+
+# --- the way there and back ---
+
+
+@pytest.mark.parametrize("version", range(2, 8))
+def test_the_controller_decides_and_the_client_hears_it(two: Two, version: int) -> None:
+    exchange = two.broker.send(create("a"), version)
+    assert exchange.waiting
+    assert (two.asked.api_key, two.asked.api_version) == (19, version)
+    two.carry()
+    (topic,) = exchange.answer.topics  # under the client's own correlation id
+    assert (topic.name, topic.error_code) == ("a", 0)
+    assert "a" in two.controller.node.image.topics
+    assert "a" not in two.broker.node.image.topics
+
+
+def test_a_refusal_of_the_controllers_comes_back_as_it_is(two: Two) -> None:
+    exchange = two.broker.send(create("a", "..", "a"))
+    two.carry()
+    assert [topic.error_code for topic in exchange.answer.topics] == [
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.INVALID_REQUEST,
+    ]
+
+
+def test_configs_of_topics_are_the_controllers(two: Two) -> None:
+    two.controller.ask(create("a"))
+    exchange = two.broker.send(set_configs(TOPIC, "a"))
+    two.carry()
+    assert [answer.error_code for answer in exchange.answer.responses] == [0]
+    assert two.controller.node.image.topics["a"].config == {"retention.ms": "5"}
+
+
+def test_configs_of_a_broker_are_changed_by_the_controller_and_told_by_the_broker(two: Two) -> None:
+    two.broker.send(set_configs(BROKER, "1"))
+    assert len(two.broker.asked) == 1
+    resource = DescribeConfigsResource(resource_type=BROKER, resource_name="1")
+    answer = two.broker.ask(DescribeConfigsRequest(resources=[resource]))
+    assert answer.results[0].error_code == 0
+    assert len(two.broker.asked) == 1
+
+
+def test_the_controller_itself_passes_nothing_on(two: Two) -> None:
+    assert two.controller.ask(create("a")).topics[0].error_code == 0
+    assert not two.controller.asked
+
+
+def test_slow_questions_have_lanes_of_their_own(two: Two) -> None:
+    two.broker.send(create("a"))
+    two.broker.send(set_configs(TOPIC, "a"))
+    first, second = two.broker.asked
+    assert first.lane != second.lane
+    assert "control" not in (first.lane, second.lane), "heartbeats would wait for them"
+
+
+# --- where there is no controller ---
+
+
+def test_no_controller_is_known(two: Two) -> None:
+    two.controller_id = None
+    answer = two.broker.ask(create("a", "b"))
+    assert not two.broker.asked
+    assert [topic.error_code for topic in answer.topics] == [ErrorCode.NOT_CONTROLLER] * 2
+
+
+def test_the_controller_is_lost(two: Two) -> None:
+    exchange = two.broker.send(create("a"))
+    two.asked.done(None)
+    assert [topic.error_code for topic in exchange.answer.topics] == [ErrorCode.NOT_CONTROLLER]
+
+
+def test_who_is_taken_for_the_controller_and_is_not_refuses(two: Two) -> None:
+    exchange = two.broker.send(create("a"))
+    two.controller_id = NodeId(3)
+    two.carry()
+    assert not two.controller.asked, "it was passed on once more"
+    assert [topic.error_code for topic in exchange.answer.topics] == [ErrorCode.NOT_CONTROLLER]
+
+
+# --- the refusal, in every form ---
+
+
+def delete_topics(version: int) -> Message:
+    if version >= 6:
+        return DeleteTopicsRequest(topics=[DeleteTopicState(name="a"), DeleteTopicState()])
+    return DeleteTopicsRequest(topic_names=["a", "b"])
+
+
+def elect_leaders(_: int) -> Message:
+    return ElectLeadersRequest(topic_partitions=[TopicPartitions(topic="a", partitions=[0, 1])])
+
+
+ITEM_BY_ITEM: dict[int, Callable[[int], Message]] = {
+    19: lambda _: create("a", "b"),
+    20: delete_topics,
+    33: lambda _: alter_configs.AlterConfigsRequest(
+        resources=[alter_configs.AlterConfigsResource(resource_type=TOPIC, resource_name="a")] * 2
+    ),
+    37: lambda _: CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="a")] * 2),
+    43: elect_leaders,
+    44: lambda _: incremental_alter_configs.IncrementalAlterConfigsRequest(
+        resources=set_configs(TOPIC, "a").resources * 2
+    ),
+}
+
+ACROSS = [
+    pytest.param(key, version, id=f"{APIS[key].name}-{version}")
+    for key in FORWARDED
+    for version in range(APIS[key].low, APIS[key].high + 1)
+]
+
+
+def found_codes(message: Any) -> list[int]:
+    """Return every error code in a message, whatever its form."""
+    found = []
+    for name in message.__slots__:
+        value = getattr(message, name)
+        if name == "error_code":
+            found.append(value)
+        for item in value if isinstance(value, list) else ():
+            found += found_codes(item) if isinstance(item, Message) else []
+    return found
+
+
+def test_names_and_keys_agree() -> None:
+    assert {key: APIS[key].name for key in FORWARDED} == FORWARDED
+
+
+@pytest.mark.parametrize(("key", "version"), ACROSS)
+def test_a_refusal_has_the_form_of_the_api(key: int, version: int) -> None:
+    make = ITEM_BY_ITEM.get(key)
+    request = request_class(key)() if make is None else make(version)
+    header = RequestHeader(key, version, 1, None, 0)
+    answer = decode_exact(response_class(key), version, refuse(header, request))
+    codes = [code for code in found_codes(answer) if code != 0]
+    single = make is None or (key == 43 and version > 0)
+    assert codes == [ErrorCode.NOT_CONTROLLER] * (1 if single else 2)

@@ -1,0 +1,126 @@
+"""The image: what records add up to."""
+
+from barnabas.metadata.image import BROKER, Image, PartitionImage
+from barnabas.metadata.records import (
+    BrokerChanged,
+    BrokerRegistered,
+    BrokerStarted,
+    BrokerUnregistered,
+    ClusterFormed,
+    ConfigChanged,
+    PartitionChanged,
+    PartitionsAdded,
+    ProducerIdsReserved,
+    TopicCreated,
+    TopicDeleted,
+    decode,
+    encode,
+)
+
+TOPIC_ID = bytes(15) + b"\x07"
+
+
+def registered(node_id: int, epoch: int) -> BrokerRegistered:
+    return BrokerRegistered(
+        node_id=node_id,
+        broker_epoch=epoch,
+        incarnation="aa",
+        host="h",
+        port=1,
+        peer_host="p",
+        peer_port=2,
+        rack="r1",
+        directory="dd",
+    )
+
+
+def an_image() -> Image:
+    image = Image()
+    for record in (
+        ClusterFormed(cluster_id="c"),
+        registered(1, 0),
+        registered(2, 1),
+        BrokerChanged(node_id=1, broker_epoch=0, fenced=False, stopping=True),
+        TopicCreated(
+            name="t", topic_id=TOPIC_ID.hex(), replicas=[[1, 2], [2, 1]], config={"flush": "ack"}
+        ),
+        PartitionChanged(
+            topic_id=TOPIC_ID.hex(),
+            partition=1,
+            replicas=[2, 1, 3],
+            leader=-1,
+            leader_epoch=4,
+            isr=[2],
+            eligible=[1],
+            adding=[3],
+            removing=[1],
+            partition_epoch=6,
+            unclean=True,
+        ),
+        ConfigChanged(kind=BROKER, name="1", changes={"log.retention.ms": "5"}),
+        ProducerIdsReserved(next_producer_id=3000),
+    ):
+        image.replay(record)
+    return image
+
+
+def again(image: Image) -> Image:
+    copy = Image()
+    for record in image.snapshot():
+        copy.replay(decode(*encode(record)))
+    return copy
+
+
+def test_a_snapshot_makes_the_image_again() -> None:
+    image = an_image()
+    assert again(image) == image
+
+
+def test_broker_epochs_are_never_given_twice_even_over_a_snapshot_without_the_broker() -> None:
+    image = an_image()
+    image.replay(BrokerUnregistered(node_id=2, broker_epoch=1))
+    assert again(image).last_broker_epoch == 1
+    assert again(image) == image
+
+
+def test_a_fork_goes_its_own_way() -> None:
+    image = an_image()
+    before = again(image)
+    fork = image.fork()
+    assert fork == image
+    for record in (
+        BrokerStarted(node_id=1),
+        BrokerChanged(node_id=2, broker_epoch=1, fenced=False, stopping=False),
+        PartitionsAdded(topic_id=TOPIC_ID.hex(), replicas=[[1]]),
+        ConfigChanged(kind="topic", name="t", changes={"flush": "interval"}),
+        ConfigChanged(kind=BROKER, name="1", changes={"log.retention.ms": None}),
+        TopicCreated(name="u", topic_id=bytes(16).hex(), replicas=[[1]]),
+        BrokerUnregistered(node_id=1, broker_epoch=0),
+        ProducerIdsReserved(next_producer_id=9000),
+    ):
+        fork.replay(record)
+    assert image == before
+    assert fork != image
+
+
+def test_a_deleted_topic_is_found_by_neither_name_nor_id() -> None:
+    image = an_image()
+    image.replay(TopicDeleted(topic_id=TOPIC_ID.hex()))
+    assert image.topics == {}
+    assert image.topic_by_id(TOPIC_ID) is None
+
+
+def test_a_partition_that_is_changed_is_another_value() -> None:
+    image = an_image()
+    seen = image.topics["t"].partitions[0]
+    image.replay(BrokerStarted(node_id=1))
+    assert seen == PartitionImage.fresh([1, 2])
+    assert image.topics["t"].partitions[0].leader_epoch == 1
+
+
+def test_records_of_an_older_version_are_read() -> None:
+    stored = b'{"topic_id": "07", "partition": 0, "replicas": [1], "leader": 1, '
+    stored += b'"leader_epoch": 1, "isr": [1], "partition_epoch": 1}'
+    record = decode(b"PartitionChanged", stored)
+    assert isinstance(record, PartitionChanged)
+    assert not record.unclean

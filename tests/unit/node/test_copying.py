@@ -1,0 +1,158 @@
+"""A follower's log: what it takes, what it gives up, and what it knows of its leader."""
+
+import pytest
+
+from barnabas.model.errors import CorruptBatchError
+from barnabas.node.copying import LocalCopy
+from barnabas.node.partition import Partition
+from barnabas.protocol.fetch import Diverging
+from barnabas.protocol.records import parse_header, stamp
+from barnabas.protocol.replica_fetch import Copied
+from barnabas.testing.batches import make_batch, make_marker, read_all
+from barnabas.testing.replica_set import TOPIC_ID, ReplicaSet, Stand
+
+
+def follower(config: dict[str, str] | None = None) -> tuple[Stand, LocalCopy]:
+    replicas = ReplicaSet(config)
+    replicas.run()
+    stand = replicas.stands[2]
+    copy = stand.partition.following
+    assert isinstance(copy, LocalCopy)
+    return stand, copy
+
+
+def batch_at(offset: int, epoch: int, batch: memoryview | None = None) -> bytes:
+    batch = make_batch(2) if batch is None else batch
+    stamp(batch, 0, offset, epoch)
+    return bytes(batch)
+
+
+def told(*batches: bytes, high: int = 0, start: int = 0) -> Copied:
+    return Copied(TOPIC_ID, 0, 0, high, start, memoryview(b"".join(batches)))
+
+
+def ends(partition: Partition) -> tuple[int, int]:
+    return partition.log.end_offset, partition.high_watermark
+
+
+def test_batches_keep_their_offsets_and_epochs() -> None:
+    stand, copy = follower()
+    copy.take(told(batch_at(0, 1), batch_at(2, 2), high=3))
+    assert ends(stand.partition) == (4, 3)
+    assert stand.partition.log.epochs.entries == [(1, 0), (2, 2)]
+    assert [(h.base_offset, h.leader_epoch) for h, _ in read_all(stand.partition.log)] == [
+        (0, 1),
+        (2, 2),
+    ]
+
+
+def test_the_high_watermark_is_the_leaders_but_never_beyond_the_log() -> None:
+    stand, copy = follower()
+    copy.take(told(batch_at(0, 1), high=10))
+    assert ends(stand.partition) == (2, 2)
+    copy.take(told(batch_at(2, 1), high=10))
+    assert ends(stand.partition) == (4, 4)
+    copy.take(told(high=1))
+    assert ends(stand.partition) == (4, 4), "nor does it ever go back"
+
+
+def test_producers_and_aborts_follow_from_the_batches() -> None:
+    stand, copy = follower()
+    in_transaction = make_batch(2, producer=(5, 0, 0), attributes=16)
+    marker = make_marker(5, commit=False)
+    copy.take(told(batch_at(0, 1, in_transaction), high=2))
+    partition = stand.partition
+    assert (partition.open_transaction(5), partition.last_stable_offset) == (0, 0)
+    copy.take(told(batch_at(2, 1, marker), high=2))
+    assert partition.last_stable_offset == 0, "until the marker is committed"
+    copy.take(told(high=3))
+    assert (partition.open_transaction(5), partition.last_stable_offset) == (None, 3)
+    assert [each.producer_id for each in partition.log.aborted(0, 3)] == [5]
+
+
+def test_a_damaged_batch_is_refused_and_what_came_before_it_stays() -> None:
+    stand, copy = follower()
+    damaged = bytearray(batch_at(2, 1))
+    damaged[-1] ^= 1
+    with pytest.raises(CorruptBatchError):
+        copy.take(told(batch_at(0, 1), bytes(damaged), high=4))
+    assert ends(stand.partition) == (2, 0)
+
+
+@pytest.mark.parametrize(("offset", "epoch"), [(1, 1), (0, 1), (2, 0)])
+def test_a_batch_that_does_not_follow_is_refused(offset: int, epoch: int) -> None:
+    _, copy = follower()
+    copy.take(told(batch_at(0, 1)))
+    with pytest.raises(CorruptBatchError):
+        copy.take(told(batch_at(offset, epoch)))
+
+
+def test_an_answer_that_holds_half_a_batch_is_refused() -> None:
+    _, copy = follower()
+    with pytest.raises(CorruptBatchError, match="no whole batch"):
+        copy.take(told(batch_at(0, 1)[:-1]))
+
+
+def test_a_gap_that_compaction_left_is_kept() -> None:
+    stand, copy = follower({"segment.bytes": "1024"})
+    offsets = [0, *range(10, 100, 5)]
+    copy.take(told(*(batch_at(offset, 1) for offset in offsets)))
+    log = stand.partition.log
+    assert len(log.segments) > 1
+    assert [header.base_offset for header, _ in read_all(log)] == offsets
+    piece = log.read(5, 1 << 20, log.end_offset, at_least_one=True)
+    assert piece is not None
+    assert parse_header(piece.file.read(piece.position, 61)).base_offset == 10
+
+
+def test_it_cuts_by_epoch_and_not_to_its_high_watermark() -> None:
+    stand, copy = follower()
+    copy.take(told(batch_at(0, 1), batch_at(2, 1), batch_at(4, 2), high=0))
+    copy.cut(Diverging(1, 10))
+    assert ends(stand.partition) == (4, 0)
+    copy.cut(Diverging(1, 3))
+    assert ends(stand.partition) == (2, 0)
+
+
+def test_what_was_committed_is_not_given_up_in_silence() -> None:
+    stand, copy = follower()
+    copy.take(told(batch_at(0, 1), batch_at(2, 2), high=4))
+    copy.cut(Diverging(1, 2))
+    stand.settle()
+    assert ends(stand.partition) == (2, 2)
+    assert "gave up records that had been committed" in [notice.event for notice in stand.said]
+
+
+def test_a_log_that_fell_behind_starts_over_where_the_leader_starts() -> None:
+    stand, copy = follower()
+    copy.take(told(batch_at(0, 1), high=2))
+    copy.start_over(told(start=50))
+    log = stand.partition.log
+    assert (log.start_offset, *ends(stand.partition)) == (50, 50, 50)
+    assert (log.epochs.entries, copy.last_epoch) == ([], -1)
+    copy.take(told(batch_at(50, 7), high=51))
+    assert ends(stand.partition) == (52, 51)
+
+
+def test_a_log_that_reaches_into_the_leaders_does_not_start_over() -> None:
+    stand, copy = follower()
+    copy.take(told(batch_at(0, 1), high=2))
+    with pytest.raises(CorruptBatchError):
+        copy.start_over(told(start=1))
+    assert ends(stand.partition) == (2, 2)
+
+
+def test_a_leader_that_starts_within_a_batch_sends_all_of_it() -> None:
+    stand, copy = follower()
+    copy.start_over(told(start=11))
+    copy.take(told(batch_at(10, 3), batch_at(12, 3), high=14, start=11))
+    log = stand.partition.log
+    assert (log.start_offset, *ends(stand.partition)) == (11, 14, 14)
+
+
+def test_the_start_follows_the_leaders_up_to_what_is_committed_here() -> None:
+    stand, copy = follower()
+    copy.take(told(batch_at(0, 1), batch_at(2, 1), high=2, start=3))
+    assert stand.partition.log.start_offset == 0
+    copy.take(told(high=4, start=3))
+    assert stand.partition.log.start_offset == 3

@@ -1,0 +1,154 @@
+"""Whom a node asks, where, and what it hears."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from barnabas.effects import Address, Ask, Effect
+from barnabas.metadata.image import Image
+from barnabas.metadata.records import BrokerRegistered
+from barnabas.model.errors import PeerLostError, WireError
+from barnabas.model.ids import NodeId
+from barnabas.model.pending import Pending
+from barnabas.node.peers import Peers, voter_addresses
+from barnabas.protocol.codec import decode_exact, encoder
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.fetch import FetchRequest
+from barnabas.protocol.messages.fetch_snapshot import FetchSnapshotRequest
+from barnabas.protocol.messages.vote import VoteRequest, VoteResponse
+
+VOTE = 52
+HIGHEST = 2
+ME, REGISTERED, VOTER, STRANGER = map(NodeId, (1, 2, 3, 4))
+
+
+class Cast:
+    """A node's peers, its outbox and what was heard."""
+
+    def __init__(self) -> None:
+        self.outbox: list[Effect] = []
+        self.image = Image()
+        self.image.replay(
+            BrokerRegistered(
+                node_id=REGISTERED,
+                broker_epoch=1,
+                incarnation="",
+                host="for-clients",
+                port=9092,
+                peer_host="two",
+                peer_port=9192,
+                rack=None,
+            )
+        )
+        voters = ("1@one:1", "2@two-before-it-moved:2", "3@[::1]:3")
+        self.peers = Peers(ME, voters, lambda: self.image, self.outbox)
+        self.heard: list[Any] = []
+        self.failures: list[Exception] = []
+
+    def listen(self, answer: Pending[Any]) -> None:
+        answer.when_done(self.heard.append, self.failures.append)
+
+    @property
+    def asked(self) -> Ask:
+        (effect,) = self.outbox
+        assert isinstance(effect, Ask)
+        return effect
+
+
+@pytest.fixture
+def cast() -> Cast:
+    return Cast()
+
+
+def test_voters_are_found_by_their_ids() -> None:
+    assert voter_addresses(["1@a:1", "20@[::1]:9192"]) == {
+        1: Address("a", 1),
+        20: Address("::1", 9192),
+    }
+
+
+@pytest.mark.parametrize(
+    ("node_id", "address"),
+    [(REGISTERED, Address("two", 9192)), (VOTER, Address("::1", 3)), (STRANGER, None)],
+)
+def test_where_a_broker_is(cast: Cast, node_id: NodeId, address: Address | None) -> None:
+    assert cast.peers.address_of(node_id) == address
+
+
+def test_a_question_and_its_answer(cast: Cast) -> None:
+    request = VoteRequest(cluster_id="c", voter_id=2)
+    cast.listen(cast.peers.ask(REGISTERED, request, lane="raft", timeout_ms=70))
+    asked = cast.asked
+    assert (asked.address, asked.lane) == (Address("two", 9192), "raft")
+    assert (asked.api_key, asked.api_version, asked.timeout_ms) == (VOTE, HIGHEST, 70)
+    assert decode_exact(VoteRequest, HIGHEST, asked.body) == request
+    assert not cast.heard
+    response = VoteResponse(error_code=3)
+    asked.done(memoryview(encoder(VoteResponse, HIGHEST)(response)))
+    assert cast.heard == [response]
+
+
+@pytest.mark.parametrize("body", [None, memoryview(b""), memoryview(b"\x01\x02\x03")])
+def test_no_answer_or_none_that_makes_sense(cast: Cast, body: memoryview | None) -> None:
+    cast.listen(cast.peers.ask(VOTER, VoteRequest()))
+    cast.asked.done(body)
+    assert not cast.heard
+    assert [type(failure) for failure in cast.failures] == [PeerLostError]
+
+
+def test_nobody_knows_where_a_broker_is(cast: Cast) -> None:
+    cast.listen(cast.peers.ask(STRANGER, VoteRequest()))
+    assert not cast.outbox
+    assert [str(failure) for failure in cast.failures] == ["nobody knows where broker 4 is"]
+
+
+def test_the_quorum_hears_the_answer_or_none(cast: Cast) -> None:
+    there = Address("three", 3)
+    cast.peers.ask_voter(there, VoteRequest(), 8, cast.heard.append)
+    cast.asked.done(memoryview(encoder(VoteResponse, HIGHEST)(VoteResponse())))
+    cast.outbox.clear()
+    cast.peers.ask_voter(there, VoteRequest(), 8, cast.heard.append)
+    cast.asked.done(None)
+    assert cast.heard == [VoteResponse(), None]
+
+
+def test_votes_do_not_wait_for_fetches(cast: Cast) -> None:
+    there = Address("three", 3)
+    for request in (VoteRequest(), FetchRequest(), FetchSnapshotRequest()):
+        cast.peers.ask_voter(there, request, 8, cast.heard.append)
+    lanes = [effect.lane for effect in cast.outbox if isinstance(effect, Ask)]
+    assert lanes == ["raft", "raft-fetch", "raft-fetch"]
+
+
+def test_what_is_passed_on_comes_back_as_it_is(cast: Cast) -> None:
+    cast.listen(cast.peers.pass_on(VOTER, 19, 7, b"question", timeout_ms=9))
+    asked = cast.asked
+    assert (asked.address, asked.lane) == (Address("::1", 3), "forward-19")
+    assert (asked.api_key, asked.api_version, asked.body) == (19, 7, b"question")
+    shown = bytearray(b"answer")
+    asked.done(memoryview(shown))
+    shown[:] = b"spoilt"  # the buffer is used again
+    assert cast.heard == [b"answer"]
+
+
+@pytest.mark.parametrize("node_id", [ME, STRANGER])
+def test_nothing_is_passed_on_to_nobody_or_oneself(cast: Cast, node_id: NodeId) -> None:
+    cast.listen(cast.peers.pass_on(node_id, 19, 7, b"", timeout_ms=9))
+    assert not cast.outbox
+    assert [type(failure) for failure in cast.failures] == [PeerLostError]
+
+
+def refuse(_: Message) -> None:
+    raise WireError("Vote is not served")
+
+
+@pytest.mark.parametrize("local", [None, refuse])
+def test_a_node_that_cannot_answer_itself(
+    cast: Cast, local: Callable[[Message], Any] | None
+) -> None:
+    if local is not None:
+        cast.peers.local = local
+    cast.listen(cast.peers.ask(ME, VoteRequest()))
+    assert not cast.outbox
+    assert [type(failure) for failure in cast.failures] == [PeerLostError]

@@ -1,0 +1,259 @@
+"""Copies in their roles: who leads, who follows, who is in sync, and what waits for it."""
+
+import pytest
+
+from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
+from barnabas.testing.batches import batches_in, make_batch
+from barnabas.testing.replica_set import LAG_MAX_MS, ReplicaSet, Stand
+
+
+def ready(config: dict[str, str] | None = None, fetch_wait_ms: int = 500) -> ReplicaSet:
+    replicas = ReplicaSet(config, fetch_wait_ms)
+    replicas.calm(3)
+    return replicas
+
+
+def leader_of(replicas: ReplicaSet) -> Stand:
+    leader = replicas.leader
+    assert leader is not None
+    return leader
+
+
+def send(leader: Stand, count: int = 1, producer: tuple[int, int, int] = (-1, -1, -1)) -> list[str]:
+    """Append for all in-sync copies; the list hears what becomes of it."""
+    heard: list[str] = []
+
+    def append() -> None:
+        appended = leader.partition.append(make_batch(count, producer=producer), 1_000)
+        leader.partition.when_safe(
+            appended.required_offset,
+            lambda: heard.append(f"safe at {appended.base_offset}"),
+            lambda: heard.append("gone"),
+        )
+
+    leader.do(append)
+    return heard
+
+
+def ends(replicas: ReplicaSet) -> list[int]:
+    return [stand.partition.log.end_offset for stand in replicas.stands.values()]
+
+
+def proposed(request: AlterPartitionRequest) -> list[int]:
+    ((partition,),) = [topic.partitions for topic in request.topics]
+    return [member.broker_id for member in partition.new_isr_with_epochs]
+
+
+def test_a_record_is_safe_when_every_in_sync_copy_has_synced_it() -> None:
+    replicas = ready()
+    leader = leader_of(replicas)
+    heard = send(leader)
+    leader.finish_sync()
+    first, second = (stand for stand in replicas.stands.values() if stand is not leader)
+    for _ in range(10):
+        for flying in list(replicas.flying):
+            replicas.deliver(flying)
+    assert (ends(replicas), len(first.held), len(second.held)) == ([1, 1, 1], 1, 1)
+    first.finish_sync()
+    for _ in range(10):
+        for flying in list(replicas.flying):
+            replicas.deliver(flying)
+    assert heard == [], "one of them could still lose it"
+    second.finish_sync()
+    replicas.run()
+    assert heard == ["safe at 0"]
+
+
+def test_under_an_interval_it_is_safe_when_every_in_sync_copy_has_it() -> None:
+    replicas = ready({"flush": "interval"})
+    heard = send(leader_of(replicas))
+    for _ in range(10):
+        for flying in list(replicas.flying):
+            replicas.deliver(flying)
+    assert (heard, ends(replicas)) == (["safe at 0"], [1, 1, 1])
+
+
+def test_only_the_leader_takes_records() -> None:
+    replicas = ready()
+    follower = replicas.stands[2]
+    for append in (follower.partition.append_own, lambda b: follower.partition.append(b, 0)):
+        with pytest.raises(ApiError) as refused:
+            append(bytearray(make_batch()))
+        assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_whoever_waits_is_told_when_another_leads() -> None:
+    replicas = ready()
+    old = leader_of(replicas)
+    heard = send(old)
+    replicas.move(2)
+    assert heard == []
+    old.hear()
+    assert (heard, old.partition.leads) == (["gone"], False)
+
+
+def test_a_copy_that_falls_behind_leaves_and_comes_back_when_it_has_caught_up() -> None:
+    replicas = ready()
+    leader = leader_of(replicas)
+    replicas.stop(3)
+    replicas.calm(3)
+    heard = send(leader)
+    replicas.calm(10)
+    assert (heard, sorted(replicas.placed.isr)) == (["safe at 0"], [1, 2])
+    replicas.start(3)
+    replicas.calm(30)
+    assert (sorted(replicas.placed.isr), ends(replicas)) == ([1, 2, 3], [1, 1, 1])
+
+
+def test_a_copy_that_is_alive_but_does_not_fetch_is_proposed_to_leave() -> None:
+    replicas = ready()
+    leader = leader_of(replicas)
+    send(leader)
+    for flying in [each for each in replicas.flying if each.sender == 3]:
+        replicas.flying.remove(flying)  # neither delivered nor lost: a link that is stuck
+    for _ in range(4):
+        for stand in (leader, replicas.stands[2]):
+            while stand.held:
+                stand.finish_sync()
+        for flying in [each for each in replicas.flying if each.sender == 2]:
+            replicas.deliver(flying)
+        replicas.pass_time(LAG_MAX_MS // 2)
+    ((_, _, request, _),) = replicas.proposals
+    assert proposed(request) == [1, 2]
+    assert request.broker_epoch == replicas.image.brokers[1].broker_epoch
+
+
+def test_a_proposal_whose_answer_is_lost_is_made_again_and_counts_meanwhile() -> None:
+    replicas = ready()
+    leader = leader_of(replicas)
+    replicas.stop(3)
+    replicas.calm(3)
+    replicas.start(3)
+    while not replicas.proposals:
+        for stand in replicas.stands.values():
+            while stand.placements:
+                stand.hear()
+            while stand.held:
+                stand.finish_sync()
+        for flying in list(replicas.flying):
+            if flying in replicas.flying:
+                replicas.deliver(flying)
+        replicas.pass_time(10)
+    replicas.alter(lose_answer=True)
+    in_sync = leader.partition.in_sync
+    assert in_sync is not None
+    assert in_sync.proposed == [1, 2, 3]
+    assert list(in_sync.maximal_isr) == [1, 2, 3]
+    replicas.pass_time(100)
+    assert len(replicas.proposals) == 1
+    replicas.calm(10)
+    assert list(in_sync.isr) == [1, 2, 3]
+    assert not replicas.proposals
+
+
+def test_with_too_few_in_sync_acks_all_is_refused_and_nothing_becomes_visible() -> None:
+    replicas = ready()
+    leader = leader_of(replicas)
+    replicas.stop(2)
+    replicas.stop(3)
+    replicas.run()
+    with pytest.raises(ApiError) as refused:
+        leader.partition.check_replicas()
+    assert refused.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
+    with pytest.raises(ApiError):
+        leader.partition.append_own(bytearray(make_batch()))
+    heard = send(leader)  # acks=1 goes through
+    replicas.calm(10)
+    assert (heard, leader.partition.high_watermark, leader.partition.log.end_offset) == ([], 0, 1)
+    replicas.start(2)
+    replicas.calm(30)
+    assert heard == ["safe at 0"]
+
+
+def test_a_retried_batch_gets_its_first_offset_from_the_next_leader() -> None:
+    replicas = ready()
+    assert send(leader_of(replicas), 2, producer=(5, 0, 0)) == []
+    replicas.calm(3)
+    replicas.stop(1)
+    replicas.calm(10)
+    heard = send(leader_of(replicas), 2, producer=(5, 0, 0))
+    replicas.calm(3)
+    assert (leader_of(replicas).node_id, heard) == (2, ["safe at 0"])
+    assert leader_of(replicas).partition.log.end_offset == 2
+
+
+def test_what_an_old_leader_alone_had_is_cut() -> None:
+    replicas = ready()
+    old = leader_of(replicas)
+    for flying in list(replicas.flying):
+        replicas.lose(flying)
+    send(old, 3)
+    replicas.stop(1)
+    replicas.run()
+    send(leader_of(replicas), 1)
+    replicas.start(1)
+    replicas.calm(30)
+    assert ends(replicas) == [1, 1, 1]
+    assert old.partition.log.epochs.entries == leader_of(replicas).partition.log.epochs.entries
+
+
+def test_a_follower_serves_consumers_up_to_the_high_watermark_it_knows() -> None:
+    replicas = ready(fetch_wait_ms=100)
+    send(leader_of(replicas), 2)
+    replicas.calm(10)
+    follower = replicas.stands[3].partition
+    assert (follower.leads, follower.high_watermark) == (False, 2)
+    piece = follower.read(0, 1 << 20, committed_only=False, at_least_one=True)
+    assert [header.base_offset for header, _ in batches_in(piece)] == [0]
+
+
+def test_damage_in_a_followers_log_is_fetched_again_and_it_leaves_meanwhile() -> None:
+    replicas = ready()
+    leader = leader_of(replicas)
+    for _ in range(4):
+        send(leader, 2)
+        replicas.calm(3)
+    follower = replicas.stands[3]
+    segment = follower.partition.log.active
+    segment.trust.starts_at(segment.size)  # as after a start
+    content = follower.disk.open(segment.paths[0])
+    follower.disk.flip(segment.paths[0], (content.size() // 2) * 8)
+    with pytest.raises(ApiError) as refused:
+        follower.do(lambda: read_all_of(follower))
+    assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
+    assert follower.partition.log.end_offset < 8
+    replicas.pass_time(1)
+    for _ in range(3):
+        for flying in list(replicas.flying):
+            if flying in replicas.flying:
+                replicas.deliver(flying)
+    ((_, _, request, _),) = replicas.proposals
+    assert 3 not in proposed(request)
+    replicas.calm(30)
+    assert (ends(replicas), sorted(replicas.placed.isr)) == ([8, 8, 8], [1, 2, 3])
+    follower.do(lambda: read_all_of(follower))
+
+
+def read_all_of(stand: Stand) -> None:
+    partition = stand.partition
+    offset = 0
+    while offset < partition.high_watermark:
+        piece = partition.read(offset, 1, committed_only=False, at_least_one=True)
+        ((header, _),) = batches_in(piece)
+        offset = header.last_offset + 1
+
+
+def test_the_nearest_copy_is_one_in_sync_in_the_consumers_rack() -> None:
+    replicas = ready()
+    leader = leader_of(replicas)
+    send(leader, 2)
+    replicas.calm(3)
+    nearest = leader.replicas.nearest
+    assert nearest(leader.partition, "r3", 2) == 3
+    assert nearest(leader.partition, "r1", 2) == -1, "that is here"
+    assert nearest(leader.partition, "elsewhere", 2) == -1
+    assert nearest(leader.partition, "r3", 3) == -1, "it does not have that yet"
+    replicas.stop(3)
+    replicas.run()
+    assert nearest(leader.partition, "r3", 2) == -1

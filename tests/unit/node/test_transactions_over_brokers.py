@@ -1,0 +1,574 @@
+"""Transactions whose coordinator, partitions and groups are on different brokers."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.metadata.image import GROUPS_TOPIC, TRANSACTIONS_TOPIC
+from barnabas.model.coordination import ProducerIdAndEpoch
+from barnabas.model.errors import ErrorCode
+from barnabas.model.ids import TopicPartition
+from barnabas.model.pending import Pending
+from barnabas.node import coordinators as coordinators_module
+from barnabas.protocol.markers import COMMIT, parse_marker
+from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
+from barnabas.testing.batches import batches_in
+from barnabas.testing.dialogue import Exchange
+from barnabas.testing.offset_requests import (
+    Position,
+    commit_request,
+    committed,
+    transactional_request,
+)
+from barnabas.testing.requests import batch, error_codes, produce
+from barnabas.testing.together import Together
+from barnabas.testing.transaction_requests import (
+    NAME,
+    add,
+    add_codes,
+    add_offsets,
+    end,
+    in_transaction,
+    initialize,
+    produce_in,
+    produce_results,
+    send_add,
+    send_end,
+    send_initialize,
+    send_produce_in,
+)
+from barnabas.testing.transactions import raised
+
+ADD, MARK = 24, 27
+VERIFIES, ADDS = 11, 12
+OLD_END, NEW_END = 4, 5
+COORDINATOR = TopicPartition(TRANSACTIONS_TOPIC, 0)
+GROUPS = TopicPartition(GROUPS_TOPIC, 0)
+A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
+NOT_COORDINATOR = ErrorCode.NOT_COORDINATOR
+
+
+@pytest.fixture
+def brokers(tmp_path: Path) -> Together:
+    """The coordinator is 1, the partitions are led by 2 and 3, groups live on 3."""
+    made = Together(tmp_path)
+    made.create("a", [2, 3])
+    made.create(TRANSACTIONS_TOPIC, [1], {"cleanup.policy": "compact"})
+    made.create(GROUPS_TOPIC, [3], {"cleanup.policy": "compact"})
+    return made
+
+
+def state(brokers: Together, number: int = 1) -> str:
+    shard = brokers[number].node.coordinators.transactions.shard_for(NAME)
+    found = shard.machine.describe(NAME).response
+    assert not isinstance(found, Pending)
+    return found.state.label
+
+
+def send(
+    brokers: Together, producer: ProducerIdAndEpoch, number: int = 2, version: int = ADDS
+) -> Exchange:
+    """Send a batch to a broker, for the partition that it leads at first."""
+    place = number - 2
+    return send_produce_in(
+        brokers[number], [("a", place, in_transaction(producer))], version=version
+    )
+
+
+def code(exchange: Exchange) -> int:
+    (only,) = error_codes(produce_results(exchange))
+    return only
+
+
+def markers(brokers: Together, place: TopicPartition) -> list[tuple[int, int, int]]:
+    """Return epoch, kind and coordinator's epoch of every marker in its leader's log."""
+    partition = brokers.partition(brokers.placed(place).leader, place)
+    piece = partition.read(0, 1 << 20, committed_only=False, at_least_one=True)
+    return [
+        (header.producer_epoch, *parse_marker(content, header))
+        for header, content in batches_in(piece)
+        if header.is_control
+    ]
+
+
+def is_open(brokers: Together, place: TopicPartition, producer: ProducerIdAndEpoch) -> bool:
+    partition = brokers.partition(brokers.placed(place).leader, place)
+    return partition.open_transaction(producer.producer_id) is not None
+
+
+class TestAdmissions:
+    @pytest.mark.parametrize("version", [VERIFIES, ADDS])
+    def test_the_coordinator_is_asked_where_it_is(self, brokers: Together, version: int) -> None:
+        producer = initialize(brokers[1])
+        if version == VERIFIES:
+            add(brokers[1], producer, A0)
+        assert code(send(brokers, producer, version=version)) == 0
+        assert (2, 1, ADD) in brokers.asked
+        assert is_open(brokers, A0, producer)
+        again = [("a", 0, in_transaction(producer, 1))]
+        count = len(brokers.asked)
+        assert code(send_produce_in(brokers[2], again, version=version)) == 0
+        assert len(brokers.asked) == count, "nobody is asked where the transaction has begun"
+
+    @pytest.mark.parametrize(
+        ("version", "told"), [(10, ErrorCode.INVALID_TXN_STATE), (11, 120), (12, 0)]
+    )
+    def test_a_partition_that_was_not_added(
+        self, brokers: Together, version: int, told: int
+    ) -> None:
+        producer = initialize(brokers[1])
+        add(brokers[1], producer, A1)
+        assert code(send(brokers, producer, version=version)) == told
+
+    @pytest.mark.parametrize("version", [VERIFIES, ADDS])
+    def test_strangers(self, brokers: Together, version: int) -> None:
+        producer = initialize(brokers[1])
+        fenced = code(send(brokers, raised(producer), version=version))
+        assert fenced == ErrorCode.INVALID_PRODUCER_EPOCH
+        unknown = code(send(brokers, ProducerIdAndEpoch(99, 0), version=version))
+        assert unknown == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+    def test_what_comes_up_meanwhile_is_asked_together(self, brokers: Together) -> None:
+        producers = {name: initialize(brokers[1], name) for name in ("x", "y", "z")}
+        brokers.hold(ADD)
+        sent = [
+            send_produce_in(brokers[2], [("a", 0, in_transaction(producer))], name=name)
+            for name, producer in producers.items()
+        ]
+        assert brokers.asked.count((2, 1, ADD)) == 1
+        brokers.release()
+        assert [code(exchange) for exchange in sent] == [0, 0, 0]
+        assert brokers.asked.count((2, 1, ADD)) == 2
+
+    def test_a_lost_answer_is_asked_for_again(self, brokers: Together) -> None:
+        producer = initialize(brokers[1])
+        brokers.dead.add(1)
+        exchange = send(brokers, producer)
+        brokers.pass_time(100)
+        brokers.dead.clear()
+        brokers.pass_time(200)
+        assert code(exchange) == 0
+
+    def test_not_for_ever(self, brokers: Together) -> None:
+        producer = initialize(brokers[1])
+        brokers.dead.add(1)
+        exchange = send(brokers, producer)
+        brokers.pass_time(1000)
+        assert code(exchange) == ErrorCode.NOT_ENOUGH_REPLICAS
+
+    @pytest.mark.parametrize("to", [2, 3])
+    def test_a_coordinator_that_moves_is_followed(self, brokers: Together, to: int) -> None:
+        producer = initialize(brokers[1])
+        brokers.hold(ADD)
+        exchange = send(brokers, producer)
+        brokers.move(*COORDINATOR, to=to)
+        brokers.release()
+        assert exchange.waiting
+        brokers.pass_time(10)
+        assert code(exchange) == 0
+        assert ((2, 3, ADD) in brokers.asked) == (to == 3)
+        assert state(brokers, to) == "Ongoing"
+
+    def test_nobody_coordinates(self, brokers: Together) -> None:
+        producer = initialize(brokers[1])
+        brokers.vacate(*COORDINATOR)
+        exchange = send(brokers, producer)
+        brokers.pass_time(1000)
+        assert code(exchange) == ErrorCode.NOT_ENOUGH_REPLICAS
+
+    def test_the_next_transaction_waits_for_the_markers_of_the_last(
+        self, brokers: Together
+    ) -> None:
+        producer = initialize(brokers[1])
+        assert code(send(brokers, producer, 3)) == 0
+        brokers.hold(MARK)
+        after = end(brokers[1], producer)
+        exchange = send(brokers, after)
+        brokers.pass_time(50)
+        assert exchange.waiting
+        brokers.release()
+        brokers.pass_time(100)
+        assert code(exchange) == 0
+        assert state(brokers) == "Ongoing"
+
+    def test_a_coordinator_that_cannot_store_answers_in_time(self, brokers: Together) -> None:
+        producer = initialize(brokers[1])
+        brokers.stall(*COORDINATOR)
+        exchange = send_add(brokers[1], producer, A0, version=5)
+        brokers.pass_time(1000)
+        assert add_codes(exchange) == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+
+
+class TestGuards:
+    """The coordinator said yes, and the marker was faster than its word (KIP-890)."""
+
+    def test_a_batch_that_comes_after_the_marker_is_refused(self, brokers: Together) -> None:
+        producer = initialize(brokers[1])
+        add(brokers[1], producer, A0)
+        brokers.hold(ADD, "answers")
+        exchange = send(brokers, producer, version=VERIFIES)
+        assert send_end(brokers[1], producer, commit=False, version=OLD_END).answer.error_code == 0
+        assert markers(brokers, A0) == [(producer.producer_epoch, 0, 0)]
+        brokers.release()
+        assert code(exchange) == ErrorCode.INVALID_TXN_STATE
+        assert not is_open(brokers, A0, producer)
+
+    def test_the_next_transaction_is_not_held_up(self, brokers: Together) -> None:
+        producer = initialize(brokers[1])
+        add(brokers[1], producer, A0)
+        brokers.hold(ADD, "answers")
+        late = send(brokers, producer, version=VERIFIES)
+        send_end(brokers[1], producer, commit=False, version=OLD_END)
+        add(brokers[1], producer, A0)
+        fresh = send(brokers, producer, version=VERIFIES)
+        brokers.release()
+        assert code(late) == ErrorCode.INVALID_TXN_STATE
+        assert code(fresh) == 0
+        assert is_open(brokers, A0, producer)
+
+    def test_a_marker_of_somebody_else_voids_nothing(self, brokers: Together) -> None:
+        one, two = initialize(brokers[1], "one"), initialize(brokers[1], "two")
+        send_add(brokers[1], one, A0, name="one")
+        send_add(brokers[1], two, A0, name="two")
+        brokers.hold(ADD, "answers")
+        sent = [("a", 0, in_transaction(one))]
+        exchange = send_produce_in(brokers[2], sent, name="one", version=VERIFIES)
+        send_end(brokers[1], two, name="two", version=OLD_END)
+        brokers.release()
+        assert code(exchange) == 0
+
+    def test_a_partition_that_was_led_by_another_meanwhile(self, brokers: Together) -> None:
+        producer = initialize(brokers[1])
+        add(brokers[1], producer, A0)
+        brokers.hold(ADD, "answers")
+        exchange = send(brokers, producer, version=VERIFIES)
+        brokers.move(*A0, to=3)
+        assert send_end(brokers[1], producer, version=OLD_END).answer.error_code == 0
+        assert state(brokers) == "CompleteCommit"
+        brokers.move(*A0, to=2)
+        brokers.release()
+        assert code(exchange) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert not is_open(brokers, A0, producer)
+
+    def test_offsets_after_the_marker_are_refused(self, brokers: Together) -> None:
+        producer = initialize(brokers[1])
+        assert add_offsets(brokers[1], producer, "g") == 0
+        brokers.hold(ADD, "answers")
+        request = transactional_request("g", {A0: 5}, producer)
+        exchange = brokers[3].send(request, 4)
+        send_end(brokers[1], producer, commit=False, version=OLD_END)
+        brokers.release()
+        assert commit_code(exchange) == ErrorCode.INVALID_TXN_STATE
+        assert not is_open(brokers, GROUPS, producer)
+
+    def test_offsets_at_a_coordinator_that_moved_and_came_back(self, brokers: Together) -> None:
+        producer = initialize(brokers[1])
+        assert add_offsets(brokers[1], producer, "g") == 0
+        brokers.hold(ADD, "answers")
+        exchange = brokers[3].send(transactional_request("g", {A0: 5}, producer), 4)
+        brokers.move(*GROUPS, to=2)
+        send_end(brokers[1], producer, commit=False, version=OLD_END)
+        brokers.move(*GROUPS, to=3)
+        brokers.release()
+        assert commit_code(exchange) == NOT_COORDINATOR
+        assert not is_open(brokers, GROUPS, producer)
+
+
+def commit_code(exchange: Exchange) -> int:
+    ((part,),) = [topic.partitions for topic in exchange.answer.topics]
+    found: int = part.error_code
+    return found
+
+
+class TestMarkers:
+    def begin(self, brokers: Together) -> ProducerIdAndEpoch:
+        """Write to both partitions in a transaction."""
+        producer = initialize(brokers[1])
+        assert (code(send(brokers, producer, 2)), code(send(brokers, producer, 3))) == (0, 0)
+        return producer
+
+    @pytest.mark.parametrize("commit", [True, False])
+    def test_they_go_to_whoever_leads(self, brokers: Together, commit: bool) -> None:
+        producer = self.begin(brokers)
+        after = end(brokers[1], producer, commit=commit)
+        assert state(brokers) == ("CompleteCommit" if commit else "CompleteAbort")
+        for place in (A0, A1):
+            assert markers(brokers, place) == [(after.producer_epoch, int(commit), 0)]
+            assert not is_open(brokers, place, producer)
+
+    def test_those_for_one_broker_go_together(self, brokers: Together) -> None:
+        brokers.create("b", [2, 2, 2])
+        producer = initialize(brokers[1])
+        add(brokers[1], producer, ("b", 0), ("b", 1), ("b", 2), A1)
+        end(brokers[1], producer)
+        asked = [target for source, target, key in brokers.asked if key == MARK and source == 1]
+        assert sorted(asked) == [2, 3]
+        assert state(brokers) == "CompleteCommit"
+
+    def test_a_broker_that_does_not_answer_is_asked_again(self, brokers: Together) -> None:
+        producer = self.begin(brokers)
+        brokers.dead.add(3)
+        end(brokers[1], producer)
+        brokers.pass_time(2000)
+        assert state(brokers) == "PrepareCommit"
+        asked = brokers.asked.count((1, 3, MARK))
+        assert 4 <= asked <= 9, "more and more slowly"
+        brokers.dead.clear()
+        brokers.pass_time(1000)
+        assert state(brokers) == "CompleteCommit"
+        assert markers(brokers, A0) == [(1, COMMIT, 0)], "who has one needs no other"
+
+    def test_a_partition_that_moves_gets_its_marker_there(self, brokers: Together) -> None:
+        producer = self.begin(brokers)
+        brokers.hold(MARK)
+        end(brokers[1], producer)
+        brokers.move(*A1, to=2)
+        brokers.release()
+        assert state(brokers) == "PrepareCommit"
+        brokers.pass_time(20)
+        assert state(brokers) == "CompleteCommit"
+        assert markers(brokers, A1) == [(1, COMMIT, 0)]
+
+    def test_the_leader_goes_before_the_marker_is_safe(self, brokers: Together) -> None:
+        producer = self.begin(brokers)
+        brokers.stall(*A1)
+        end(brokers[1], producer)
+        assert state(brokers) == "PrepareCommit"
+        brokers.move(*A1, to=2, committed_only=True)
+        brokers.pass_time(50)
+        assert state(brokers) == "CompleteCommit"
+        assert markers(brokers, A1) == [(1, COMMIT, 0)]
+
+    def test_a_partition_that_is_not_copied_holds_up_no_other(self, brokers: Together) -> None:
+        producer = self.begin(brokers)
+        brokers.stall(*A1)
+        end(brokers[1], producer)
+        brokers.pass_time(2000)
+        brokers.go_on(*A1)
+        brokers.pass_time(100)
+        assert state(brokers) == "CompleteCommit"
+
+    def test_nobody_leads_for_a_while(self, brokers: Together) -> None:
+        producer = self.begin(brokers)
+        brokers.vacate(*A1)
+        end(brokers[1], producer)
+        brokers.pass_time(200)
+        assert state(brokers) == "PrepareCommit"
+        brokers.lead(*A1, by=3)
+        brokers.pass_time(1000)
+        assert state(brokers) == "CompleteCommit"
+
+    def test_a_topic_that_is_gone_needs_none(self, brokers: Together) -> None:
+        producer = self.begin(brokers)
+        brokers.dead.add(3)
+        end(brokers[1], producer)
+        assert state(brokers) == "PrepareCommit"
+        brokers.delete("a")
+        brokers.pass_time(50)
+        assert state(brokers) == "CompleteCommit"
+
+    def test_a_later_epoch_in_a_partition_needs_none(self, brokers: Together) -> None:
+        producer = initialize(brokers[1])
+        add(brokers[1], producer, A0)
+        later = bytes(batch(producer=(producer.producer_id, 9, 0)))
+        assert produce(brokers[2], "a", later).error_code == 0
+        end(brokers[1], producer)
+        assert state(brokers) == "CompleteCommit"
+
+
+class TestFailover:
+    @pytest.fixture
+    def producer(self, brokers: Together) -> ProducerIdAndEpoch:
+        producer = initialize(brokers[1])
+        assert code(send(brokers, producer)) == 0
+        return producer
+
+    def test_the_wrong_broker(self, brokers: Together, producer: ProducerIdAndEpoch) -> None:
+        talk = brokers[2]
+        assert send_initialize(talk).answer.error_code == NOT_COORDINATOR
+        assert send_end(talk, producer).answer.error_code == NOT_COORDINATOR
+        assert add(talk, producer, A0) == [NOT_COORDINATOR]
+        assert add_offsets(talk, producer, "g") == NOT_COORDINATOR
+
+    def test_an_open_transaction_goes_on_elsewhere(
+        self, brokers: Together, producer: ProducerIdAndEpoch
+    ) -> None:
+        brokers.move(*COORDINATOR, to=3)
+        listed = {n: brokers[n].ask(ListTransactionsRequest()).transaction_states for n in (1, 3)}
+        assert [len(listed[n]) for n in (1, 3)] == [0, 1]
+        end(brokers[3], producer)
+        assert state(brokers, 3) == "CompleteCommit"
+        assert markers(brokers, A0) == [(1, COMMIT, 1)]
+
+    def test_an_open_transaction_is_timed_elsewhere(
+        self, brokers: Together, producer: ProducerIdAndEpoch
+    ) -> None:
+        brokers.move(*COORDINATOR, to=3)
+        brokers.pass_time(60_001)
+        assert state(brokers, 3) == "CompleteAbort"
+
+    def test_an_end_that_was_not_committed(
+        self, brokers: Together, producer: ProducerIdAndEpoch
+    ) -> None:
+        brokers.stall(*COORDINATOR)
+        exchange = send_end(brokers[1], producer)
+        assert exchange.waiting
+        brokers.move(*COORDINATOR, to=3, committed_only=True)
+        assert exchange.answer.error_code == NOT_COORDINATOR
+        assert state(brokers, 3) == "Ongoing"
+        assert markers(brokers, A0) == [], "nobody was told of what was never decided"
+        assert end(brokers[3], producer) == raised(producer)
+        assert markers(brokers, A0) == [(1, COMMIT, 1)]
+
+    def test_an_end_that_was_copied(self, brokers: Together, producer: ProducerIdAndEpoch) -> None:
+        brokers.stall(*COORDINATOR)
+        exchange = send_end(brokers[1], producer)
+        brokers.move(*COORDINATOR, to=3)
+        assert exchange.answer.error_code == NOT_COORDINATOR
+        brokers.pass_time(10)
+        assert state(brokers, 3) == "CompleteCommit"
+        again = send_end(brokers[3], producer).answer
+        assert (again.error_code, again.producer_epoch) == (0, producer.producer_epoch + 1)
+        assert markers(brokers, A0) == [(1, COMMIT, 1)]
+
+    def test_in_the_middle_of_the_markers(
+        self, brokers: Together, producer: ProducerIdAndEpoch
+    ) -> None:
+        add(brokers[1], producer, A1)
+        brokers.dead.add(3)
+        end(brokers[1], producer)
+        assert state(brokers) == "PrepareCommit"
+        brokers.dead = {1}
+        brokers.move(*COORDINATOR, to=3)
+        brokers.pass_time(50)
+        assert state(brokers, 3) == "CompleteCommit"
+        assert markers(brokers, A1) == [(1, COMMIT, 1)]
+        assert markers(brokers, A0)[-1] == (1, COMMIT, 1)
+        before = len(brokers.asked)
+        brokers.dead.clear()
+        brokers.pass_time(3000)
+        late = [asked for asked in brokers.asked[before:] if asked[0] == 1 and asked[2] == MARK]
+        assert late == [], "who was deposed stops trying"
+
+    def test_a_deposed_coordinators_marker_is_refused(
+        self, brokers: Together, producer: ProducerIdAndEpoch
+    ) -> None:
+        brokers.hold(MARK)
+        end(brokers[1], producer)
+        deposed, brokers.held = brokers.held, []
+        brokers.move(*COORDINATOR, to=3)
+        brokers.release()
+        brokers.pass_time(10)
+        assert state(brokers, 3) == "CompleteCommit"
+        after = raised(producer)
+        assert code(send(brokers, after)) == 0
+        for late in deposed:
+            late()
+        assert is_open(brokers, A0, after), "the next transaction is not ended by the last one's"
+        assert markers(brokers, A0) == [(1, COMMIT, 1)]
+
+    def test_who_waits_for_an_end_is_sent_on(
+        self, brokers: Together, producer: ProducerIdAndEpoch
+    ) -> None:
+        brokers.hold(MARK)
+        end(brokers[1], producer)
+        waiting = [send_initialize(brokers[1]), send_end(brokers[1], producer)]
+        assert [exchange.waiting for exchange in waiting] == [True, True]
+        brokers.move(*COORDINATOR, to=3)
+        assert [e.answer.error_code for e in waiting] == [NOT_COORDINATOR, NOT_COORDINATOR]
+
+    def test_a_large_one_is_read_in_pieces(
+        self, brokers: Together, producer: ProducerIdAndEpoch, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(coordinators_module, "LOADED_AT_ONCE_BYTES", 1)
+        brokers.create("b", [2])
+        for _ in range(3):
+            initialize(brokers[1], "other")
+        brokers.move(*COORDINATOR, to=3)
+        loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert send_end(brokers[3], producer).answer.error_code == loading
+        exchange = send_produce_in(brokers[2], [("b", 0, in_transaction(producer))])
+        assert exchange.waiting
+        brokers.pass_time(200)
+        assert code(exchange) == 0
+        end(brokers[3], producer)
+
+    def test_a_retried_batch_answers_its_first_offset(self, brokers: Together) -> None:
+        sent = [bytes(batch(3, producer=(500, 0, sequence))) for sequence in (0, 3, 6)]
+        offsets = [produce(brokers[2], "a", content).base_offset for content in sent]
+        brokers.move(*A0, to=3)
+        again = [produce(brokers[3], "a", content) for content in sent]
+        assert [(r.error_code, r.base_offset) for r in again] == [(0, o) for o in offsets]
+        assert brokers.partition(3, A0).log.end_offset == 9
+
+
+class TestOffsets:
+    """TxnOffsetCommit at one broker, the transaction's coordinator at another."""
+
+    def begin(self, brokers: Together, version: int) -> tuple[ProducerIdAndEpoch, Any]:
+        brokers[3].ask(commit_request("g", {A0: 1}), 9)
+        producer = initialize(brokers[1])
+        if version < 5:
+            assert add_offsets(brokers[1], producer, "g") == 0
+        request = transactional_request("g", {A0: 5}, producer)
+        return producer, brokers[3].send(request, version)
+
+    @pytest.mark.parametrize("version", [3, 5])
+    @pytest.mark.parametrize("commit", [True, False])
+    def test_they_count_once_the_transaction_commits(
+        self, brokers: Together, version: int, commit: bool
+    ) -> None:
+        producer, exchange = self.begin(brokers, version)
+        assert commit_code(exchange) == 0
+        assert committed(brokers[3], "g") == {A0: Position(1)}
+        assert send_end(brokers[1], producer, commit=commit).answer.error_code == 0
+        assert committed(brokers[3], "g") == {A0: Position(5 if commit else 1)}
+        assert state(brokers) == ("CompleteCommit" if commit else "CompleteAbort")
+
+    def test_one_that_was_not_added(self, brokers: Together) -> None:
+        producer = initialize(brokers[1])
+        add(brokers[1], producer, A0)
+        exchange = brokers[3].send(transactional_request("g", {A0: 5}, producer), 4)
+        assert commit_code(exchange) == ErrorCode.TRANSACTION_ABORTABLE
+
+    def test_the_group_moves_before_the_end(self, brokers: Together) -> None:
+        producer, _ = self.begin(brokers, 5)
+        brokers.move(*GROUPS, to=2)
+        end(brokers[1], producer)
+        assert state(brokers) == "CompleteCommit"
+        assert committed(brokers[2], "g") == {A0: Position(5)}
+
+    def test_the_end_comes_while_the_group_is_read(
+        self, brokers: Together, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        producer, _ = self.begin(brokers, 5)
+        for offset in range(3):
+            brokers[3].ask(commit_request("g", {A1: offset}), 9)
+        monkeypatch.setattr(coordinators_module, "LOADED_AT_ONCE_BYTES", 1)
+        brokers.move(*GROUPS, to=2)
+        end(brokers[1], producer)
+        assert state(brokers) == "CompleteCommit"
+        brokers.pass_time(20)
+        assert committed(brokers[2], "g") == {A0: Position(5), A1: Position(2)}
+
+    def test_both_move_before_the_end(self, brokers: Together) -> None:
+        producer, _ = self.begin(brokers, 5)
+        brokers.hold(MARK)
+        end(brokers[1], producer)
+        brokers.move(*GROUPS, to=2)
+        brokers.move(*COORDINATOR, to=3)
+        brokers.release()
+        brokers.pass_time(50)
+        assert state(brokers, 3) == "CompleteCommit"
+        assert committed(brokers[2], "g") == {A0: Position(5)}
+
+
+def test_produce_in_a_transaction_where_everything_is_on_one_broker(brokers: Together) -> None:
+    brokers.move(*COORDINATOR, to=2)
+    producer = initialize(brokers[2])
+    before = list(brokers.asked)
+    assert produce_in(brokers[2], producer, "a") == 0
+    end(brokers[2], producer)
+    assert [asked for asked in brokers.asked[len(before) :] if asked[2] in (ADD, MARK)] == []
+    assert state(brokers, 2) == "CompleteCommit"

@@ -1,0 +1,26 @@
+"""Catching up is paid for with time."""
+
+from barnabas.replication.throttle import Throttle
+
+
+def test_without_a_limit_nobody_waits() -> None:
+    throttle = Throttle(0)
+    throttle.use(1 << 40, 0)
+    assert throttle.delay_ms(0) == 0
+
+
+def test_what_came_is_paid_for_before_more_is_asked_for() -> None:
+    throttle = Throttle(1_000)
+    assert throttle.delay_ms(5_000) == 0
+    throttle.use(500, 5_000)
+    throttle.use(1_000, 5_000)
+    assert throttle.delay_ms(5_000) == 1_500
+    assert throttle.delay_ms(6_400) == 100
+    assert throttle.delay_ms(9_000) == 0
+
+
+def test_time_in_which_nothing_came_is_not_saved_up() -> None:
+    throttle = Throttle(1_000)
+    throttle.use(100, 0)
+    throttle.use(1_000, 60_000)
+    assert throttle.delay_ms(60_000) == 1_000

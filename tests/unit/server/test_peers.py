@@ -1,0 +1,343 @@
+"""Questions between brokers over real sockets: their order, their sizes and their ends."""
+
+import asyncio
+import contextlib
+import errno
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from struct import Struct
+from typing import Any
+
+import pytest
+
+from barnabas.effects import Address
+from barnabas.handlers.registry import PEER_SERVED, Api
+from barnabas.model.pending import Pending
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest
+from barnabas.protocol.messages.broker_heartbeat import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+)
+from barnabas.protocol.messages.fetch_snapshot import (
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    FetchSnapshotResponsePartitionSnapshot,
+    FetchSnapshotResponseTopicSnapshot,
+)
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.server.peers import IDLE_MS
+from barnabas.testing.peer_pair import LONG_MS, Pair
+from barnabas.testing.raw_client import RawClient
+
+HEARTBEAT = 63
+FETCH_SNAPSHOT = 59
+LARGE = 30 * 1024 * 1024
+REPLY_HEAD = Struct(">iib")
+
+hello = ApiVersionsRequest(client_software_name="broker", client_software_version="1")
+
+Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+def beat(number: int) -> BrokerHeartbeatRequest:
+    return BrokerHeartbeatRequest(broker_id=number, broker_epoch=number)
+
+
+class Beats:
+    """A handler that answers at once, or when it is told to."""
+
+    def __init__(self) -> None:
+        self.held: list[Pending[BrokerHeartbeatResponse]] = []
+        self.hold = False
+        self.asked: list[int] = []
+
+    def handle(self, _: object, request: BrokerHeartbeatRequest, context: Any) -> object:
+        assert context.peer
+        context.throttle_ms = LONG_MS  # which is for clients to heed
+        self.asked.append(request.broker_id)
+        answer = BrokerHeartbeatResponse(throttle_time_ms=request.broker_id)
+        if not self.hold:
+            return answer
+        pending: Pending[BrokerHeartbeatResponse] = Pending()
+        self.held.append(pending)
+        return pending.map(lambda _: answer)
+
+    def release(self) -> None:
+        held, self.held = self.held, []
+        for pending in held:
+            pending.complete(BrokerHeartbeatResponse())
+
+
+@pytest.fixture
+def beats(monkeypatch: pytest.MonkeyPatch) -> Beats:
+    made = Beats()
+    monkeypatch.setitem(PEER_SERVED, HEARTBEAT, Api(0, 2, made.handle))
+    return made
+
+
+def large_answer(_: object, request: FetchSnapshotRequest, __: object) -> FetchSnapshotResponse:
+    content = bytes([request.max_bytes % 251]) * request.max_bytes
+    piece = FetchSnapshotResponsePartitionSnapshot(unaligned_records=content)
+    return FetchSnapshotResponse(topics=[FetchSnapshotResponseTopicSnapshot(partitions=[piece])])
+
+
+@contextmanager
+def stranger(pair: Pair, talk: Talk) -> Iterator[Address]:
+    """Somebody who listens and answers as he likes."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            await talk(reader, writer)
+        writer.close()
+
+    server = pair.loop.run_until_complete(asyncio.start_server(answer, "127.0.0.1", 0))
+    yield Address(*server.sockets[0].getsockname())
+    server.close()
+    pair.loop.run_until_complete(asyncio.sleep(0))
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+# --- order ---
+
+
+def test_answers_come_in_the_order_of_the_questions(pair: Pair, beats: Beats) -> None:
+    asked = [pair.ask(beat(number)) for number in range(1000)]
+    answers = pair.wait(asyncio.gather(*asked))
+    assert [answer.throttle_time_ms for answer in answers] == list(range(1000))
+    assert [answer.throttle_time_ms for answer in pair.heard] == list(range(1000))
+    assert beats.asked == list(range(1000))
+    assert len(pair.asker.peers) == 1
+    counted = pair.asker.peers
+    assert (counted.asked, counted.answered, counted.lost) == (1000, 1000, 0)
+
+
+def test_lanes_do_not_wait_for_each_other(pair: Pair, beats: Beats) -> None:
+    beats.hold = True
+    slow = pair.ask(beat(1), lane="one")
+    behind, quick = pair.ask(hello, lane="one"), pair.ask(hello, lane="two")
+    assert pair.wait(quick).error_code == 0
+    assert not slow.done()
+    assert not behind.done()
+    pair.answerer.run_event(beats.release)
+    assert pair.wait(behind).error_code == 0
+    assert [type(answer).__name__ for answer in pair.heard] == [
+        "ApiVersionsResponse",
+        "BrokerHeartbeatResponse",
+        "ApiVersionsResponse",
+    ]
+
+
+def test_one_who_fails_to_hear_does_not_keep_others_from_it(pair: Pair, beats: Beats) -> None:
+    def fail(_: object) -> None:
+        raise RuntimeError("a fault of ours")
+
+    pair.ask(beat(1), done=fail)
+    assert pair.wait(pair.ask(beat(2))).throttle_time_ms == 2
+
+
+# --- sizes ---
+
+
+def test_large_answers(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PEER_SERVED, FETCH_SNAPSHOT, Api(0, 1, large_answer))
+    sizes = [LARGE, 3, 300_000, LARGE, 262_144, 9_000_000, 0, 9_000_001]
+    digests: list[bytes] = []
+
+    def hear(answer: FetchSnapshotResponse) -> None:
+        # Now or never: the buffer is somebody else's right after.
+        digests.append(sha256(answer.topics[0].partitions[0].unaligned_records or b"").digest())
+
+    asked = [pair.ask(FetchSnapshotRequest(max_bytes=size), done=hear) for size in sizes]
+    pair.wait(asyncio.gather(*asked))
+    assert digests == [sha256(bytes([size % 251]) * size).digest() for size in sizes]
+    assert pair.asker.peers.bytes_in > sum(sizes)
+
+
+def test_large_questions(pair: Pair) -> None:
+    """More than a client may say in anything but Produce."""
+    names = [MetadataRequestTopic(name="x" * 30_000) for _ in range(700)]
+    answer = pair.wait(pair.ask(MetadataRequest(topics=names)))
+    assert {topic.error_code for topic in answer.topics} == {17}
+    assert len(answer.topics) == 700
+
+
+def test_answers_that_come_byte_by_byte(pair: Pair) -> None:
+    async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for number in (1, 2):
+            await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+            for byte in reply(number, bytes(16)):
+                writer.write(bytes([byte]))
+                await writer.drain()
+                await asyncio.sleep(0)
+
+    with stranger(pair, trickle) as address:
+        asked = [pair.ask(beat(number), address=address) for number in (1, 2)]
+        answers = pair.wait(asyncio.gather(*asked))
+    assert [type(answer) for answer in answers] == [BrokerHeartbeatResponse] * 2
+
+
+def reply(number: int, body: bytes) -> bytes:
+    """Zeros are an answer to a heartbeat: no error, nothing true, no tags."""
+    body = body[:10]
+    return REPLY_HEAD.pack(len(body) + 5, number, 0) + body
+
+
+# --- ends ---
+
+
+def test_a_question_that_takes_too_long_ends_all_on_its_lane(pair: Pair, beats: Beats) -> None:
+    beats.hold = True
+    asked = [pair.ask(beat(1), timeout_ms=20), pair.ask(beat(2))]
+    assert pair.wait(asyncio.gather(*asked)) == [None, None]
+    assert pair.asker.peers.lost == 2
+    beats.hold = False
+    assert pair.wait(pair.ask(beat(3))).throttle_time_ms == 3
+    pair.answerer.run_event(beats.release)
+    assert pair.wait(pair.ask(beat(4))).throttle_time_ms == 4, "a late answer was heard"
+
+
+def test_nobody_listens(pair: Pair) -> None:
+    address = Address("127.0.0.1", free_port())
+    asked = [pair.ask(beat(number), address=address) for number in range(3)]
+    assert pair.wait(asyncio.gather(*asked)) == [None] * 3
+    assert len(pair.asker.peers) == 0
+
+
+def test_the_kernel_connects_a_socket_to_itself(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nobody listens on a port that is given out to those who connect, that can happen."""
+    address = Address("127.0.0.1", free_port())
+
+    class Own(socket.socket):
+        def connect_ex(self, place: Any) -> int:
+            self.bind(place)
+            return super().connect_ex(place)
+
+    monkeypatch.setattr("barnabas.server.peer_connection.socket.socket", Own)
+    assert pair.wait(pair.ask(beat(1), address=address)) is None
+    assert pair.asker.peers.bytes_out == 0
+
+
+def test_a_name_is_looked_up(pair: Pair, beats: Beats) -> None:
+    address = Address("localhost", pair.address.port)
+    assert pair.wait(pair.ask(beat(1), address=address)).throttle_time_ms == 1
+
+
+def test_a_name_that_nobody_has(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    assert pair.wait(pair.ask(beat(1), address=Address("nobody", 1))) is None
+
+
+def test_no_more_sockets(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr("barnabas.server.peer_connection.socket.socket", refuse)
+    refused = pair.ask(beat(1))
+    monkeypatch.undo()
+    assert pair.wait(refused) is None
+    assert pair.wait(pair.ask(hello)).error_code == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "hangs_up"),
+    [
+        (b"", True),
+        (reply(1, bytes(16))[:-1], True),
+        (REPLY_HEAD.pack(1_000_000, 1, 0) + bytes(500_000), True),
+        (reply(2, bytes(16)), False),
+        (REPLY_HEAD.pack(2**31 - 1, 1, 0), False),
+        (REPLY_HEAD.pack(-1, 1, 0), False),
+        (REPLY_HEAD.pack(3, 1, 0), False),
+        (REPLY_HEAD.pack(4, 1, 0)[:8], False),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", False),
+    ],
+)
+def test_a_peer_that_makes_no_sense_or_dies(pair: Pair, said: bytes, hangs_up: bool) -> None:
+    ended = asyncio.Event()
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(4)
+        writer.write(said)
+        if not hangs_up:
+            await reader.read()  # until the other side has closed
+            ended.set()
+
+    with stranger(pair, talk) as address:
+        assert pair.wait(pair.ask(beat(1), address=address)) is None
+        if not hangs_up:
+            pair.wait(ended.wait())
+    assert len(pair.asker.peers) == 0
+
+
+def test_an_answer_that_nobody_asked_for(pair: Pair) -> None:
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(4)
+        writer.write(reply(1, bytes(16)) + reply(2, bytes(16)))
+        await reader.read()
+
+    with stranger(pair, talk) as address:
+        assert pair.wait(pair.ask(beat(1), address=address)) is not None
+    assert len(pair.asker.peers) == 0
+
+
+def test_what_nobody_uses_is_closed(pair: Pair, beats: Beats) -> None:
+    beats.hold = True
+    pair.wait(pair.ask(hello, lane="idle"))
+    waiting = pair.ask(beat(1), lane="busy")
+    later_ms = pair.asker.node.timers.now_ms + IDLE_MS + 1
+    pair.asker.peers.sweep(later_ms)
+    assert len(pair.asker.peers) == 1
+    pair.wait(pair.ask(hello, lane="idle"))  # by now the answerer has both questions
+    pair.answerer.run_event(beats.release)
+    assert pair.wait(waiting) is not None
+
+
+def test_a_broker_that_ends_tells_nobody(pair: Pair, beats: Beats) -> None:
+    beats.hold = True
+    asked = pair.ask(beat(1))
+    pair.wait(pair.ask(hello, lane="other"))
+    pair.asker.close_all()
+    assert len(pair.asker.peers) == 0
+    assert not asked.done()
+    assert pair.asker.peers.lost == 0
+    pair.ask(beat(2))
+    assert len(pair.asker.peers) == 0, "it asks on after its end"
+
+
+# --- the listeners ---
+
+
+def test_clients_and_brokers_come_in_by_different_doors(pair: Pair, beats: Beats) -> None:
+    assert pair.wait(pair.ask(beat(1))).throttle_time_ms == 1
+    assert pair.wait(pair.ask(beat(2), address=Address(*pair.clients))) is None
+    assert pair.wait(pair.ask(hello, address=Address(*pair.clients))).error_code == 0
+    assert beats.asked == [1]
+
+
+def test_limits_are_for_clients(tmp_path: Path, beats: Beats) -> None:
+    limits = {
+        "performance.max_connections": 1,
+        "performance.max_connections_per_ip": 1,
+    }
+    pair = Pair(tmp_path, limits)
+    try:
+        asked = [pair.ask(beat(number), lane=str(number)) for number in range(5)]
+        assert None not in pair.wait(asyncio.gather(*asked))
+        with RawClient(pair.clients) as client:
+            refused = pair.loop.run_in_executor(None, client.was_closed)
+            assert pair.wait(refused)
+    finally:
+        pair.close()

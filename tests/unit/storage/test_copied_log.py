@@ -1,0 +1,115 @@
+"""A log that is another's copy: batches as they are, and a new start wherever the other starts."""
+
+from contextlib import suppress
+from random import Random
+
+import pytest
+
+from barnabas.model.errors import CorruptBatchError
+from barnabas.protocol.records import parse_header, stamp
+from barnabas.storage.log import Log, LogSettings
+from barnabas.storage.recovery import open_log
+from barnabas.testing.batches import append, make_batch, read_all
+from barnabas.testing.memory_disk import MemoryDisk
+
+FOLDER = "data/t/0"
+SETTINGS = LogSettings(segment_bytes=400)
+
+
+class PlugPulledError(Exception):
+    """The power is gone."""
+
+
+def opened(disk: MemoryDisk, recovery_point: int = 0) -> Log:
+    return open_log(disk, FOLDER, SETTINGS, root="data", recovery_point=recovery_point).log
+
+
+def copied(log: Log, offset: int, epoch: int = 1) -> None:
+    batch = make_batch(2, producer=(5, 0, offset))
+    stamp(batch, 0, offset, epoch)
+    log.append_copied(memoryview(bytes(batch)), parse_header(batch))
+
+
+def bases(log: Log) -> list[tuple[int, int]]:
+    return [(header.base_offset, header.leader_epoch) for header, _ in read_all(log)]
+
+
+def test_offsets_and_epochs_are_those_of_the_leader_also_after_a_start() -> None:
+    disk = MemoryDisk()
+    log = opened(disk)
+    expected = [(0, 1), (2, 1), (10, 1), (12, 4), (20, 4), (22, 4)]
+    for offset, epoch in expected:
+        copied(log, offset, epoch)
+    assert len(log.segments) > 1
+    for found in (log, opened(disk)):
+        assert bases(found) == expected
+        assert (found.end_offset, found.epochs.entries) == (24, [(1, 0), (4, 12)])
+        assert found.producers.by_id[5].batches[-1].first_offset == 22
+
+
+@pytest.mark.parametrize(("offset", "epoch"), [(3, 2), (0, 2), (4, 1), (4, -1)])
+def test_what_cannot_follow_is_refused_and_changes_nothing(offset: int, epoch: int) -> None:
+    log = opened(MemoryDisk())
+    copied(log, 0, 1)
+    copied(log, 2, 2)
+    with pytest.raises(CorruptBatchError):
+        copied(log, offset, epoch)
+    assert (bases(log), log.end_offset) == ([(0, 1), (2, 2)], 4)
+
+
+@pytest.mark.parametrize("offset", [3, 12, 100])
+def test_a_log_starts_over_empty_at_any_offset(offset: int) -> None:
+    disk = MemoryDisk()
+    log = opened(disk)
+    for number in range(6):
+        copied(log, 2 * number)
+    log.flush()
+    retired = log.restart_at(offset)
+    assert retired
+    for found in (log, opened(disk)):
+        assert (found.start_offset, found.end_offset, bases(found)) == (offset, offset, [])
+        assert (found.epochs.entries, found.producers.by_id) == ([], {})
+    copied(log, offset, 9)
+    log.flush()
+    assert bases(opened(disk, recovery_point=12)) == [(offset, 9)]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_power_cut_while_it_starts_over_leaves_the_old_log_or_an_empty_one(seed: int) -> None:
+    rng = Random(seed)
+    disk = MemoryDisk()
+    log = opened(disk)
+    for number in range(6):
+        copied(log, 2 * number)
+    log.flush()
+    steps = rng.randint(1, 40)
+
+    def pull_the_plug(operation: str, path: str) -> None:
+        nonlocal steps
+        steps -= 1
+        if steps == 0:
+            raise PlugPulledError
+
+    disk.before = pull_the_plug
+    target = rng.choice((50, 12))
+    with suppress(PlugPulledError):
+        log.restart_at(target)
+        log.flush()
+    disk.before = None
+    disk.power_cut(rng)
+    found = opened(disk, recovery_point=12)
+    assert (found.start_offset, found.end_offset) in {(0, 12), (target, target)} or (
+        found.start_offset == found.end_offset == 12
+    )
+    append(found)
+    assert len(read_all(found)) == (7 if found.start_offset == 0 else 1)
+
+
+def test_a_cut_leaves_open_what_is_not_settled_yet() -> None:
+    log = opened(MemoryDisk())
+    in_transaction = make_batch(2, producer=(5, 0, 0), attributes=16)
+    stamp(in_transaction, 0, 0, 1)
+    log.append_copied(in_transaction, parse_header(in_transaction))
+    copied(log, 2, 1)
+    log.truncate(2, settled=0)
+    assert log.producers.first_unstable == 0
