@@ -13,7 +13,6 @@ while they are written, and again from the beginning when everything has ended.
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,7 +31,6 @@ from barnabas.testing.cluster_check import (
     transactions_of,
 )
 from barnabas.testing.cluster_ledger import (
-    Acks,
     Reading,
     count_rows,
     read_acks,
@@ -48,6 +46,7 @@ PATIENCE_S = 120.0
 READ_S = 900.0
 UNCOMMITTED = "read_uncommitted"
 COMMITTED = "read_committed"
+LEDGER_READERS = ((LEDGER, UNCOMMITTED), (LEDGER, COMMITTED))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,7 +188,7 @@ class Workload:
 
     def _start_readers(self) -> None:
         watched = {LOAD: self.crowd.watched, LEDGER: self.crowd.ledger_partitions}
-        for topic, isolation in ((LOAD, UNCOMMITTED), (LEDGER, UNCOMMITTED), (LEDGER, COMMITTED)):
+        for topic, isolation in ((LOAD, UNCOMMITTED), *LEDGER_READERS):
             if watched[topic]:
                 name = f"shown-{topic}-{isolation}"
                 reader = self._reader(topic, isolation, name, range(watched[topic]))
@@ -227,16 +226,11 @@ class Workload:
         found = Verdict(problems=list(self._problems))
         acks = {number: read_acks(client.ledger) for number, client in enumerate(self.producers, 1)}
         found.acknowledged = sum(len(a.numbers) for each in acks.values() for a in each.values())
-        stored = {topic: self._read_again(topic, UNCOMMITTED, found) for topic in (LOAD, LEDGER)}
-        committed = self._read_again(LEDGER, COMMITTED, found)
-        found.read = sum(len(reading.offsets) for reading in stored[LOAD].values())
-        self._judge_log(acks, stored[LOAD], found)
-        self._judge_transactions(stored[LEDGER], committed, found)
-        final = {
-            (LOAD, UNCOMMITTED): stored[LOAD],
-            (LEDGER, UNCOMMITTED): stored[LEDGER],
-            (LEDGER, COMMITTED): committed,
-        }
+        final = self._read_again(found)
+        stored = final[LOAD, UNCOMMITTED]
+        found.read = sum(len(reading.offsets) for reading in stored.values())
+        found.problems += [f"{LOAD}: {problem}" for problem in check_log(acks, stored)]
+        self._judge_transactions(final[LEDGER, UNCOMMITTED], final[LEDGER, COMMITTED], found)
         for topic, isolation, reader in self._readers:
             problems = check_reader(read_reading(reader.ledger), final[topic, isolation])
             found.problems += [f"{topic}, {isolation}: {problem}" for problem in problems]
@@ -274,12 +268,6 @@ class Workload:
         for client in self.clients:
             client.close()
 
-    @staticmethod
-    def _judge_log(
-        acks: dict[int, dict[int, Acks]], stored: dict[int, Reading], found: Verdict
-    ) -> None:
-        found.problems += [f"{LOAD}: {problem}" for problem in check_log(acks, stored)]
-
     def _judge_transactions(
         self, stored: dict[int, Reading], committed: dict[int, Reading], found: Verdict
     ) -> None:
@@ -301,13 +289,20 @@ class Workload:
         found.commits = sum(line["event"] == "committed" for diary in diaries for line in diary)
         found.problems += [f"{GROUP}: {problem}" for problem in check_commits(diaries)]
 
-    def _read_again(self, topic: str, isolation: str, found: Verdict) -> dict[int, Reading]:
+    def _read_again(self, found: Verdict) -> dict[tuple[str, str], dict[int, Reading]]:
         counts = {LOAD: self.crowd.partitions, LEDGER: self.crowd.ledger_partitions}
-        name = f"final-{topic}-{isolation}-{time.monotonic_ns()}"
-        reader = self._reader(topic, isolation, name, range(counts[topic]), until_end=1)
-        problem = reader.wait(READ_S)
-        found.problems += [problem] if problem else []
-        return read_reading(reader.ledger)
+        readers = {
+            (topic, isolation): self._reader(
+                topic,
+                isolation,
+                f"final-{topic}-{isolation}",
+                range(counts[topic]),
+                until_end=1,
+            )
+            for topic, isolation in ((LOAD, UNCOMMITTED), *LEDGER_READERS)
+        }
+        found.problems += [told for reader in readers.values() if (told := reader.wait(READ_S))]
+        return {place: read_reading(reader.ledger) for place, reader in readers.items()}
 
     def _reader(
         self,
