@@ -263,12 +263,18 @@ class LocalTopics:
         self._discard(f"{self.folder(topic.name)}/{number}", f"{topic.topic_id.hex()}-{number}")
 
     def _discard(self, folder: str, retired_name: str) -> None:
-        """Take a folder out of sight, and have it deleted."""
+        """Take a folder out of sight, and have it deleted.
+
+        It must be out of sight for good before anything in it goes: a copy may be wanted here
+        again, and half of one that a power cut brings back looks as if records were deleted.
+        """
         base = f"{self._data}/{DELETED_FOLDER}"
         retired = f"{base}/{retired_name}"
         try:
             self._node.disk.make_folder(base)
             self._node.disk.rename(folder, retired)
+            self._node.disk.sync_folder(base)
+            self._node.disk.sync_folder(folder.rpartition("/")[0])
         except OSError as error:
             facts = {"folder": folder, "problem": str(error)}
             self._node.outbox.append(Notice("error", "a deleted topic's folder stays", facts))
