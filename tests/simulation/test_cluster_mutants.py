@@ -15,11 +15,8 @@ from barnabas.controller import brokers, in_sync, partition_change
 from barnabas.node.copying import LocalCopy
 from barnabas.node.partition import Partition
 from barnabas.raft.quorum_state import QuorumStateFile
-from barnabas.replication import divergence
 from barnabas.replication import in_sync as replication
 from barnabas.replication.in_sync import InSync
-from barnabas.sim.cluster_faults import ClusterFaults
-from barnabas.sim.cluster_run import run_cluster
 from barnabas.sim.scenario import Theme
 from barnabas.storage.log import Log
 from barnabas.storage.producers import ProducerStates

@@ -214,7 +214,8 @@ class Node:
             return
         topics = self._affected(changes)
         gone = self.local.reconcile(topics)
-        if topics or gone:
+        # A topic may go of which there was no copy here, and groups of which there are offsets.
+        if topics or gone or any(isinstance(change, TopicDeleted) for change in changes or ()):
             self.coordinators.metadata_changed(gone)
         self.replicas.metadata_changed(changes)
         self.creation.metadata_changed()

@@ -40,11 +40,14 @@ def note_end(disk: Disk, folder: str, offset: int, *, sync: bool) -> None:
 def refuse_damage(disk: Disk, folder: str, me: NodeId) -> None:
     """Raise `StorageError` where metadata that was synced here can no longer be read."""
     end, rest, where = 0, b"", folder
-    for base in numbered(disk, folder, LOG_SUFFIX):
-        where = f"{folder}/{segment_name(base)}{LOG_SUFFIX}"
-        end, rest = _readable_end(disk.read_bytes(where), max(base, end))
-        if rest:
-            break
+    for number, base in enumerate(numbered(disk, folder, LOG_SUFFIX)):
+        path = f"{folder}/{segment_name(base)}{LOG_SUFFIX}"
+        content = disk.read_bytes(path)
+        if rest or (number and base != end):
+            rest += content  # whatever follows damage tells how much there was
+            continue
+        where = path
+        end, rest = _readable_end(content, base)
     committed = _noted_end(disk, folder)
     for header, batch in _whole_batches(rest):
         committed = max(committed, _synced_when_written(header, batch, me))

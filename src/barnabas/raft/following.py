@@ -8,7 +8,7 @@ Where the leader no longer has what is asked for, a snapshot is fetched instead,
 takes the place of everything.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from barnabas.effects import Notice
 from barnabas.model.errors import CorruptBatchError, ErrorCode
@@ -171,7 +171,9 @@ class Follower(Role):
         try:
             log.append_copied(answer.records, self.raft.epoch)
         except CorruptBatchError as error:
-            notice = Notice("warning", "raft_fetched_damage", {"error": str(error)})
+            notice = Notice(
+                "warning", "metadata that was fetched is damaged", {"problem": str(error)}
+            )
             self.raft.outbox.append(notice)
             log.flush()
             self._later()
@@ -188,16 +190,27 @@ class Follower(Role):
         try:
             self.raft.log.truncate(divergence, self.raft.high_watermark)
         except DivergedError as error:
-            self.raft.outbox.append(Notice("critical", "raft_diverged", {"error": str(error)}))
-            self.raft.become(Halted(self.raft))
-            raise
+            self._halt(error)
         self.raft.log.flush()
         if self.raft.log.end_offset < before:
             self._fetch()
         else:
             self._later()
 
+    def _halt(self, error: DivergedError) -> NoReturn:
+        self.raft.outbox.append(
+            Notice(
+                "critical",
+                "the quorum's log contradicts what was committed",
+                {"problem": str(error)},
+            )
+        )
+        self.raft.become(Halted(self.raft))
+        raise error
+
     def _start_snapshot(self, snapshot: SnapshotId) -> None:
+        if snapshot.end_offset < self.raft.high_watermark:
+            self._halt(DivergedError(f"a snapshot that ends at {snapshot.end_offset} is too old"))
         self._snapshot = snapshot
         self._pieces = bytearray()
         self._fetch_piece()
@@ -234,7 +247,9 @@ class Follower(Role):
         try:
             loaded = decode(snapshot, content)
         except CorruptBatchError as error:
-            self.raft.outbox.append(Notice("warning", "raft_fetched_damage", {"error": str(error)}))
+            self.raft.outbox.append(
+                Notice("warning", "metadata that was fetched is damaged", {"problem": str(error)})
+            )
             self._later()
             return
         self.raft.install(loaded, content)
