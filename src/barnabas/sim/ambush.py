@@ -9,6 +9,8 @@ from collections.abc import Callable
 
 from barnabas.effects import Ask
 from barnabas.metadata.image import PartitionImage
+from barnabas.protocol.codec import decode_exact
+from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
 from barnabas.sim.cluster import Cluster
 from barnabas.sim.host import Host
 from barnabas.sim.world import World
@@ -34,10 +36,18 @@ class Ambush:
         self.chance = 0.0
 
     def asked(self, host: Host, ask: Ask) -> None:
-        """See a broker ask another for something."""
-        if self.chance and ask.api_key == ALTER_PARTITION and self._rng.random() < self.chance:
-            self._world.note("ambush", f"{host.name} asks for another ISR")
+        """See a leader ask for another ISR."""
+        if not self.chance or ask.api_key != ALTER_PARTITION or self._rng.random() >= self.chance:
+            return
+        joining = self._joining(host, ask)
+        self._world.note("ambush", f"{host.name} wants to be in sync with {joining}")
+        if joining:
+            others = [self._cluster.by_id[node_id].name for node_id in joining]
+            self._part_from(host, self._rng.choice(others))
+        if self._rng.random() < 0.5:
             self._keep_in_the_dark(host)
+        if self._rng.random() < 0.8:
+            self._end_soon(host)
 
     def changed(self, before: PartitionImage | None, after: PartitionImage) -> None:
         """See the controller decide on a partition."""
@@ -49,6 +59,16 @@ class Ambush:
         self._world.note("ambush", f"{leader.name} leads {after.isr} in {after.leader_epoch}")
         self._rng.choice((self._end, self._end_soon, self._keep_in_the_dark, self._part))(leader)
 
+    def _joining(self, leader: Host, ask: Ask) -> list[int]:
+        """Return who is to join the ISR of the first partition that is asked for."""
+        request = decode_exact(AlterPartitionRequest, ask.api_version, ask.body)
+        topic = request.topics[0]
+        wanted = topic.partitions[0]
+        assert leader.node is not None
+        placed = leader.node.replica(topic.topic_id, wanted.partition_index).placed
+        members = [member.broker_id for member in wanted.new_isr_with_epochs]
+        return [member for member in members if member not in placed.isr]
+
     def _end(self, host: Host) -> None:
         self._world.after(0, lambda: self._kill(host))
 
@@ -56,18 +76,16 @@ class Ambush:
         self._world.after(self._rng.randint(*LEFT_MS), lambda: self._kill(host))
 
     def _keep_in_the_dark(self, leader: Host) -> None:
-        """Have a leader hear nothing from the controller, and part it from a follower, maybe."""
+        """Have a leader hear nothing from the controller."""
         controller = self._cluster.controller
         if controller is not None and controller is not leader:
             self._spoil([(controller.name, leader.name)], self._rng.randint(*CUT_MS))
-        if self._rng.random() < 0.7:
-            self._part(leader)
-        if self._rng.random() < 0.7:
-            self._end_soon(leader)
 
     def _part(self, leader: Host) -> None:
         """Cut a leader off from one of the others."""
-        others = [host for host in self._cluster.hosts if host is not leader]
-        other = self._rng.choice(others).name
+        others = [host.name for host in self._cluster.hosts if host is not leader]
+        self._part_from(leader, self._rng.choice(others))
+
+    def _part_from(self, leader: Host, other: str) -> None:
         ways = [(leader.name, other), (other, leader.name)]
-        self._spoil(ways[self._rng.choice((0, 1)) :], self._rng.randint(*CUT_MS))
+        self._spoil(ways[: self._rng.choice((1, 2))], self._rng.randint(*CUT_MS))

@@ -8,7 +8,6 @@ As with a lone broker (`sim/run.py`), and besides: after every event leaders, ep
 committed prefixes of all copies are compared. In the end every copy is in sync, and the same.
 """
 
-from dataclasses import replace
 from functools import partial
 
 from barnabas.sim.calm import Calm, all_in_sync
@@ -38,15 +37,12 @@ class ClusterRun(Run):
         seed: int,
         *,
         theme: Theme | None = None,
-        flush_on_ack: bool | None = None,
+        faults: ClusterFaults | None = None,
         keep_trace: bool = False,
     ) -> None:
         super().__init__(seed, theme=theme, keep_trace=keep_trace)
-        self.hardship = ClusterFaults.swarm(self.world.rng)
-        if flush_on_ack is not None:
-            self.hardship = replace(self.hardship, flush_on_ack=flush_on_ack)
-        if not self.hardship.flush_on_ack:
-            self.hardship = self.hardship.bearable
+        drawn = ClusterFaults.swarm(self.world.rng)
+        self.hardship = faults or (drawn if drawn.flush_on_ack else drawn.bearable)
         self.copies = Copies()
         self.quorum = Quorum()
 
@@ -103,8 +99,8 @@ def run_cluster(
     seed: int,
     *,
     theme: Theme | None = None,
-    flush_on_ack: bool | None = None,
+    faults: ClusterFaults | None = None,
     keep_trace: bool = False,
 ) -> Result:
-    """Play one seed with several brokers; say what went wrong, if anything did."""
-    return played(ClusterRun(seed, theme=theme, flush_on_ack=flush_on_ack, keep_trace=keep_trace))
+    """Play one seed with several brokers, with the theme and the faults it draws or with others."""
+    return played(ClusterRun(seed, theme=theme, faults=faults, keep_trace=keep_trace))
