@@ -78,7 +78,7 @@ class Leader(Role):
         try:
             raft.log.append_control([change], raft.epoch, raft.timers.wall_ms)
         except OSError as error:
-            notice = Notice("warning", "raft_write_refused", {"error": str(error)})
+            notice = Notice("warning", "the disk refused metadata", {"problem": str(error)})
             raft.outbox.append(notice)
             raft.resign()
             return
@@ -255,7 +255,11 @@ class Leader(Role):
         left_ms = last_ms + allowed_ms - raft.timers.now_ms
         if left_ms <= 0:
             raft.outbox.append(
-                Notice("warning", "raft_lost_majority", {"epoch": raft.epoch, "node": raft.me})
+                Notice(
+                    "warning",
+                    "the controller lost the majority",
+                    {"epoch": raft.epoch, "node": raft.me},
+                )
             )
             raft.resign()
         else:

@@ -495,7 +495,13 @@ class Raft:
             self.snapshots.store(snapshot, content)
             self.log.summed_up(snapshot, self.settings.snapshot_after_records)
         except OSError as error:
-            self.outbox.append(Notice("warning", "raft_snapshot_refused", {"error": str(error)}))
+            self.outbox.append(
+                Notice(
+                    "warning",
+                    "the disk refused a snapshot of the metadata",
+                    {"problem": str(error)},
+                )
+            )
             return
         self._remove_old_snapshots()
 

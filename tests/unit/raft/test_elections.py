@@ -171,7 +171,7 @@ def test_a_leader_without_a_majority_gives_up() -> None:
     leading.append(member.raft.is_leader)
     assert leading == [True, False]
     assert {one.node_id for one in member.asked(EndQuorumEpochRequest)} == {2, 3}
-    assert "raft_lost_majority" in member.notices()
+    assert "the controller lost the majority" in member.notices()
 
 
 def test_the_preferred_successor_stands_at_once() -> None:
