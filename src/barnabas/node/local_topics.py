@@ -2,8 +2,8 @@
 
 A node holds the partitions that name it among their replicas. In a cluster many are opened little
 by little, for others wait for this node's word meanwhile. What the disk refuses to open is tried
-again; a copy that is not wanted here any more, or whose topic is gone, is taken out of sight at once
-and deleted in the background.
+again; a copy that is not wanted here any more, or whose topic is gone, is taken out of sight at
+once and deleted in the background.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -83,6 +83,16 @@ def test_damage_in_an_earlier_segment_stops_the_node() -> None:
         RaftMember(count=1, disk=member.disk).raft.open()
 
 
+def test_a_power_cut_may_bring_back_some_of_what_was_dropped() -> None:
+    """The log's start was noted before: what lies below it is no gap."""
+    member = RaftMember(count=1, snapshot_after=10).start()
+    propose(member, 0, 45)
+    member.raft.close()
+    member.disk.open(f"data/{FOLDER}/{0:020d}.log", create=True)
+    again = RaftMember(count=1, disk=member.disk, snapshot_after=10).start()
+    assert len(again.heard.records) == 45
+
+
 def test_a_missing_snapshot_stops_the_node() -> None:
     member = RaftMember(count=1, snapshot_after=10).start()
     propose(member, 0, 45)
