@@ -87,8 +87,12 @@ def leader_epochs_do_not_matter(patch: pytest.MonkeyPatch) -> None:
 
 def broker_epochs_do_not_matter(patch: pytest.MonkeyPatch) -> None:
     """A replica joins the ISR that was restarted, and lost records, since it fetched (KIP-903)."""
-    patch.setattr(in_sync, "may_be_in_sync", lambda *_: True)
-    patch.setattr(replication, "lives_as_it_fetched", lambda *_: True)
+    patch.setattr(
+        in_sync,
+        "may_be_in_sync",
+        lambda image, _, member: in_sync.is_available(image, member.broker_id),
+    )
+    patch.setattr(replication, "lives_as_it_fetched", lambda _, epoch: epoch is not None)
 
 
 def fenced_replicas_join(patch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,12 @@ class LocalCopy:
         self._partition.keeper = self
         self._repair()
         self._fetcher.follow(self)
+        self.placed()
+
+    def placed(self) -> None:
+        """Hear who is in sync now."""
+        if not self.is_in_sync:
+            self._fetcher.out_of_sync(self.key)
 
     def end(self) -> None:
         """Fill it no more."""

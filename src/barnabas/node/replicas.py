@@ -184,7 +184,8 @@ class Replicas:
             == (partition.leader_id, partition.leader_epoch)
         )
         partition.follow(placed)
-        if same:
+        if same and known is not None:
+            known.placed()
             return
         self._unfollow(partition)
         if placed.leader != NOBODY:

@@ -16,7 +16,9 @@ what takes longer follows.
       | b at 9                 ------------>  |  the request that waits is answered at once
 
 So there may be two requests under way: one that waits at the leader and one that says more. Where
-an answer is lost, the session is given up and everything is named anew.
+an answer is lost, the session is given up and everything is named anew. A request that was taken
+for lost may still arrive, and have the leader believe that a copy is where it was long ago; so who
+is out of sync without being told why names itself again after a while.
 """
 
 from collections.abc import Callable
@@ -43,6 +45,8 @@ LINGER_MS = 10
 """How long copies that are synced wait for those that are not yet."""
 RETRY_FIRST_MS = 50
 RETRY_MAX_MS = 1_000
+REMIND_MS = 1_000
+"""How long a copy may be out of sync with nothing to fetch before it says again where it is."""
 PARTITION_BYTES = 4 * 1024 * 1024
 SESSION_EPOCH_MAX = (1 << 31) - 1
 NO_SESSION = 0
@@ -93,12 +97,13 @@ class Copy(Protocol):
 class Track:
     """One copy on its way."""
 
-    __slots__ = ("copy", "failures", "named_in", "resume_ms")
+    __slots__ = ("copy", "failures", "named_in", "named_ms", "resume_ms")
 
     def __init__(self, copy: Copy) -> None:
         self.copy = copy
         self.named_in: int | None = None
         """The request since which the leader knows what is wanted; None where it does not."""
+        self.named_ms = 0
         self.resume_ms = 0
         self.failures = 0
 
@@ -136,6 +141,8 @@ class Fetcher:
         self._tracks: dict[Key, Track] = {}
         self._unnamed: dict[Key, Track] = {}
         self._syncing: dict[Key, None] = {}
+        self._out_of_sync: dict[Key, None] = {}
+        self._reminder: Timer | None = None
         self._forgotten: dict[Key, None] = {}
         self._session_id = NO_SESSION
         self._given_up_id = NO_SESSION
@@ -172,6 +179,24 @@ class Fetcher:
             self._forgotten[key] = None
             self._wake_after(1)
 
+    def out_of_sync(self, key: Key) -> None:
+        """Hear that a copy does not count: the leader may have it wrong how far it is."""
+        self._out_of_sync[key] = None
+        if self._reminder is None and not self._closed:
+            self._reminder = self._timers.after(REMIND_MS, self._remind)
+
+    def _remind(self) -> None:
+        self._reminder = None
+        waiting, self._out_of_sync = self._out_of_sync, {}
+        for key in waiting:
+            track = self._tracks.get(key)
+            if track is None or track.copy.is_in_sync:
+                continue
+            if track.named_in is not None and self._timers.now_ms - track.named_ms >= REMIND_MS:
+                self._name_again(track)
+            self.out_of_sync(key)
+        self._wake_after(1)
+
     def synced(self, key: Key) -> None:
         """Hear that a copy is safe up to its end: the leader is to know."""
         if self._syncing.pop(key, 0) == 0:
@@ -188,6 +213,8 @@ class Fetcher:
         self._unnamed.clear()
         self._syncing.clear()
         self._stop_timer()
+        if self._reminder is not None:
+            self._reminder.cancel()
 
     def _send(self) -> None:
         """Name what has moved, and leave a request with the leader to wait for more."""
@@ -206,7 +233,7 @@ class Fetcher:
         self._requests += 1
         number = self._requests
         for track in named:
-            track.named_in = number
+            track.named_in, track.named_ms = number, self._timers.now_ms
             del self._unnamed[track.copy.key]
         body = encode_request(self._request(named))
         self._forgotten.clear()

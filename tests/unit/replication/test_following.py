@@ -15,7 +15,7 @@ from barnabas.protocol.messages.fetch import (
     PartitionData,
 )
 from barnabas.protocol.replica_fetch import VERSION, Copied
-from barnabas.replication.following import ANSWER_TIMEOUT_MS, LINGER_MS, Fetcher, Key
+from barnabas.replication.following import ANSWER_TIMEOUT_MS, LINGER_MS, REMIND_MS, Fetcher, Key
 from barnabas.replication.throttle import Throttle
 
 TOPIC = bytes(15) + b"\1"
@@ -303,6 +303,22 @@ def test_an_answer_that_makes_no_sense_costs_the_session() -> None:
     assert talk.notices() == ["a leader's answer makes no sense"]
     talk.pass_time(50)
     assert named(talk.asked()) == {0: 10}
+
+
+def test_a_copy_that_is_out_of_sync_says_again_where_it_is() -> None:
+    copy = FakeCopy(0)
+    talk = Talk(copy)
+    answer(talk.asked(), sent(0))
+    answer(talk.asked())
+    talk.asked()
+    copy.is_in_sync = False
+    talk.fetcher.out_of_sync(copy.key)
+    talk.pass_time(REMIND_MS)
+    talk.pass_time(1)
+    assert named(talk.asked()) == {0: 10}
+    copy.is_in_sync = True
+    talk.pass_time(2 * REMIND_MS)
+    assert talk.is_silent()
 
 
 def test_once_closed_it_neither_asks_nor_listens() -> None:
