@@ -14,7 +14,6 @@ import pytest
 from barnabas.controller import brokers, in_sync, partition_change
 from barnabas.node.copying import LocalCopy
 from barnabas.node.partition import Partition
-from barnabas.raft.leading import Leader
 from barnabas.raft.quorum_state import QuorumStateFile
 from barnabas.replication import in_sync as replication
 from barnabas.replication.in_sync import InSync
@@ -63,20 +62,16 @@ def joins_before_epoch_start(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(replication, "reaches_epoch", lambda *_: True)
 
 
-def joins_by_an_earlier_epoch(patch: pytest.MonkeyPatch) -> None:
-    """A leader goes on with what followers said in an earlier epoch of its own."""
-    original = Partition.lead
+def counts_before_it_fetches(patch: pytest.MonkeyPatch) -> None:
+    """A new leader takes it that who is in sync has all that it has itself, unheard."""
+    original = InSync.place
 
-    def lead(self: Any, placed: Any, me: int, now_ms: int) -> None:
-        before = self.in_sync or getattr(lead, "known", {}).get(self)
-        original(self, placed, me, now_ms)
-        known = lead.__dict__.setdefault("known", {})
-        if self.in_sync is not None:
-            if before is not None and before is not self.in_sync:
-                self.in_sync._followers.update(before._followers)
-            known[self] = self.in_sync
+    def place(self: Any, *rest: Any) -> None:
+        original(self, *rest)
+        for follower in self._followers.values():
+            follower.end_offset = max(follower.end_offset, self.epoch_start)
 
-    patch.setattr(Partition, "lead", lead)
+    patch.setattr(InSync, "place", place)
 
 
 def partition_epochs_do_not_matter(patch: pytest.MonkeyPatch) -> None:
@@ -135,11 +130,6 @@ def epoch_stays_at_end(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(transitions, "_ended", ended)
     patch.setattr(ProducerStates, "check_marker", lambda *_: None)
-
-
-def quorum_leads_at_once(patch: pytest.MonkeyPatch) -> None:
-    """A new leader of the quorum serves before its epoch's first record is committed."""
-    patch.setattr(Leader, "active", property(lambda _: True, lambda *_: None))
 
 
 def votes_are_not_synced(patch: pytest.MonkeyPatch) -> None:

@@ -71,7 +71,7 @@ class Controlling:
             self._every(WATCH_MS, self._fence_the_silent)
             self._every(PROBE_MS, self._probing.look_around)
             self._every(
-                node.settings.cluster.leader_imbalance_check_interval_ms, self._prefer_leaders
+                node.settings.cluster.leader_imbalance_check_interval_ms, self.prefer_leaders
             )
 
     def begin_alone(self, now_ms: int) -> None:
@@ -193,7 +193,8 @@ class Controlling:
         end_offset = node.quorum.raft.end_offset
         self._propose(self._heartbeats.expire(node.draft, broker, node.topic_defaults, end_offset))
 
-    def _prefer_leaders(self) -> None:
+    def prefer_leaders(self) -> None:
+        """Give partitions back to the brokers that were chosen to lead them."""
         node = self._node
         self._propose(elections.prefer_first_replicas(node.draft, node.topic_defaults))
 

@@ -171,7 +171,9 @@ class Follower(Role):
         try:
             log.append_copied(answer.records, self.raft.epoch)
         except CorruptBatchError as error:
-            notice = Notice("warning", "raft_fetched_damage", {"error": str(error)})
+            notice = Notice(
+                "warning", "metadata that was fetched is damaged", {"problem": str(error)}
+            )
             self.raft.outbox.append(notice)
             log.flush()
             self._later()
@@ -196,7 +198,13 @@ class Follower(Role):
             self._later()
 
     def _halt(self, error: DivergedError) -> NoReturn:
-        self.raft.outbox.append(Notice("critical", "raft_diverged", {"error": str(error)}))
+        self.raft.outbox.append(
+            Notice(
+                "critical",
+                "the quorum's log contradicts what was committed",
+                {"problem": str(error)},
+            )
+        )
         self.raft.become(Halted(self.raft))
         raise error
 
@@ -239,7 +247,9 @@ class Follower(Role):
         try:
             loaded = decode(snapshot, content)
         except CorruptBatchError as error:
-            self.raft.outbox.append(Notice("warning", "raft_fetched_damage", {"error": str(error)}))
+            self.raft.outbox.append(
+                Notice("warning", "metadata that was fetched is damaged", {"problem": str(error)})
+            )
             self._later()
             return
         self.raft.install(loaded, content)

@@ -19,7 +19,8 @@ from barnabas.sim.wires import Wires
 from barnabas.sim.world import World
 
 CLIENT_PORT, PEER_PORT = 9092, 9093
-BROKER_SESSION_MS = 3_000
+BROKER_SESSION_MS = 1_500
+ELECTION_MS = 500
 VOTERS_MAX = 3
 
 
@@ -114,6 +115,8 @@ def _settings(number: int, count: int) -> Settings:
             host=f"b{number}",
             port=PEER_PORT,
             voters=voters,
+            election_timeout_ms=ELECTION_MS,
+            fetch_timeout_ms=ELECTION_MS,
             broker_session_timeout_ms=BROKER_SESSION_MS,
             broker_heartbeat_interval_ms=BROKER_SESSION_MS // 4,
             snapshot_after_records=50,

@@ -11,8 +11,8 @@ from barnabas.sim.scenario import Scenario
 from barnabas.sim.weather import FULL_MS_MAX, Weather
 from barnabas.sim.world import World
 
-CUT_MS_MAX = 2 * BROKER_SESSION_MS
-STANDSTILL_MS_MAX = 2 * BROKER_SESSION_MS
+CUT_MS_MAX = 3 * BROKER_SESSION_MS
+STANDSTILL_MS_MAX = 3 * BROKER_SESSION_MS
 SLOW_MS = (200, 1_500)
 JUMP_MS_MAX = 3_600_000
 BLACKOUT_MS_MAX = 500

@@ -4,6 +4,7 @@
 - Whoever leads in the newest epoch has everything that was committed.
 - In a broker's life no high watermark and no leader epoch goes back, and no high watermark of a
   leader is ahead of its own disk.
+- No copy begins later than the partition did: nobody deletes records here.
 - What is committed is the same in every copy (`sim/histories.py`).
 """
 
@@ -82,6 +83,11 @@ class Copies:
         if partition.leads and not synced:
             raise InvariantError(
                 f"{partition.name} at {who} is at {high_watermark}, ahead of the disk"
+            )
+        if partition.log.start_offset:
+            raise InvariantError(
+                f"{partition.name} at {who} starts at {partition.log.start_offset}, and nobody "
+                "deleted anything"
             )
         history = self._history(partition)
         if not damaged:  # until the damage is found, which must be before anybody is shown it

@@ -51,7 +51,13 @@ class Result:
 class Run:
     """A world with everybody in it."""
 
-    themes: ClassVar = (Theme.MIXED, Theme.MIXED, Theme.GROUPS, Theme.FLOW, Theme.TRANSACTIONS)
+    themes: ClassVar[tuple[Theme, ...]] = (
+        Theme.MIXED,
+        Theme.MIXED,
+        Theme.GROUPS,
+        Theme.FLOW,
+        Theme.TRANSACTIONS,
+    )
 
     def __init__(self, seed: int, *, theme: Theme | None = None, keep_trace: bool = False) -> None:
         self.world = World(seed, keep_trace=keep_trace)

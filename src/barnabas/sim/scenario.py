@@ -94,7 +94,7 @@ class Scenario:
                 self.ledger,
                 self.data[number % len(self.data)],
             )
-            writer.gap_ms = self.rng.choice((20, 100, 300))
+            writer.gap_ms = self.rng.choice((60, 200))
             self._add(writer)
         if self.rng.random() < 0.5:
             self._add_readers()

@@ -20,10 +20,12 @@ from barnabas.testing.raft_quorum import RaftQuorum
 
 A, B = (b"a", b"1"), (b"b", b"2")
 
+CONTRADICTS = "the quorum's log contradicts what was committed"
+
 
 def elected(member: RaftMember) -> RaftMember:
     """Have a member elected by whoever it asks."""
-    member.pass_time(2_000)
+    member.pass_time(1_000)
     for _ in range(2):
         for asked in member.asked(VoteRequest):
             epoch = asked.request.topics[0].partitions[0].replica_epoch
@@ -61,6 +63,12 @@ def test_a_lone_voter_is_active_before_start_returns() -> None:
     assert member.heard.records == [A, B]
 
 
+def test_a_lone_voter_sleeps_when_nothing_happens() -> None:
+    member = RaftMember(count=1).start()
+    member.sync()
+    assert member.timers.next_ms is None
+
+
 def test_a_lone_voter_commits_with_its_sync() -> None:
     member = RaftMember(count=1).start()
     end = member.raft.propose([A], 0)
@@ -92,6 +100,14 @@ def test_the_log_of_a_broker_from_before_the_quorum_goes_on() -> None:
     again = RaftMember(count=1, disk=disk).start()
     assert again.heard.records[-1] == A
     assert again.raft.epoch == 2
+
+
+def test_a_log_that_was_being_written_anew_is_found() -> None:
+    disk = MemoryDisk()
+    journal(disk, 3)
+    disk.rename(f"data/{FOLDER}", f"data/{FOLDER}.old")
+    member = RaftMember(count=1, disk=disk).start()
+    assert len(member.heard.records) == 3
 
 
 def test_what_was_committed_is_not_cut_away_at_a_start() -> None:
@@ -196,7 +212,7 @@ def test_a_cut_below_the_high_watermark_halts_the_node() -> None:
     leader.raft.log.divergence = lambda offset, epoch: Divergence(0, 0)  # type: ignore[method-assign]
     with pytest.raises(DivergedError, match="was committed"):
         quorum.pass_time(1_000)
-    halted = [m for m in quorum.members.values() if "raft_diverged" in m.notices()]
+    halted = [m for m in quorum.members.values() if CONTRADICTS in m.notices()]
     assert len(halted) == 1
     assert follower.raft.end_offset == before
     with pytest.raises(StorageError, match="takes no part"):

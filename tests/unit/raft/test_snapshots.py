@@ -70,6 +70,29 @@ def test_a_damaged_snapshot_stops_the_node_and_stays() -> None:
         assert newest in names(member)
 
 
+def test_damage_in_an_earlier_segment_stops_the_node() -> None:
+    """Recovery would cut the log there, and with it what later segments hold."""
+    member = RaftMember(count=1, snapshot_after=10).start()
+    propose(member, 0, 15)
+    segments = [n for n in member.disk.list(f"data/{FOLDER}") if n.endswith(".log")]
+    assert len(segments) > 1
+    first = f"data/{FOLDER}/{segments[0]}"
+    member.disk.remove(f"data/{FOLDER}/committed-end")
+    member.disk.flip(first, 8 * (member.disk.size(first) - 20))
+    with pytest.raises(StorageError, match="is damaged"):
+        RaftMember(count=1, disk=member.disk).raft.open()
+
+
+def test_a_power_cut_may_bring_back_some_of_what_was_dropped() -> None:
+    """The log's start was noted before: what lies below it is no gap."""
+    member = RaftMember(count=1, snapshot_after=10).start()
+    propose(member, 0, 45)
+    member.raft.close()
+    member.disk.open(f"data/{FOLDER}/{0:020d}.log", create=True)
+    again = RaftMember(count=1, disk=member.disk, snapshot_after=10).start()
+    assert len(again.heard.records) == 45
+
+
 def test_a_missing_snapshot_stops_the_node() -> None:
     member = RaftMember(count=1, snapshot_after=10).start()
     propose(member, 0, 45)
