@@ -13,11 +13,11 @@ from collections.abc import Callable
 from random import Random
 
 from barnabas import config
+from barnabas.effects import Flush
 from barnabas.handlers.registry import dispatch
 from barnabas.handlers.shapes import Shapes
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
-from barnabas.effects import Flush
 from barnabas.node.node import Node
 from barnabas.protocol.apis import APIS
 from barnabas.protocol.codec import encoder
