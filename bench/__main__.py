@@ -191,7 +191,8 @@ def cluster_plan_of(options: argparse.Namespace) -> ClusterPlan:
 def wanted_rows(options: argparse.Namespace) -> set[str]:
     """The rows asked for; none means all."""
     wanted = set(options.only or [])
-    known = {row.key for row in (*ROWS, *CLUSTER_ROWS)} | {BROKER_ROW, EVERY_ROW}
+    known = {row.key for row in ROWS} | {row.key for row in CLUSTER_ROWS}
+    known |= {BROKER_ROW, EVERY_ROW}
     if unknown := wanted - known:
         sys.exit(f"no such row: {', '.join(unknown)}; there are: {', '.join(sorted(known))}")
     return wanted

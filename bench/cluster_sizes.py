@@ -35,7 +35,7 @@ class ManyPartitions:
         cluster.wait("made", lambda: cluster.holds(None, self.partitions, is_whole))
         figures = {"create_s": time.monotonic() - began}
         time.sleep(CALM_S)
-        figures |= idleness(cluster) | {"metadata_mb": cluster.metadata_bytes() / 1e6}
+        figures |= idleness(cluster) | {"metadata_kb": cluster.metadata_bytes() / 1e3}
         cluster.stop_all()
         figures["led_s"] = cluster.start_all(
             lambda: cluster.holds(None, self.partitions, is_led) and cluster.is_healthy()

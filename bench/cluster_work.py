@@ -6,6 +6,7 @@ the single broker (`loads`, `java_loads`), with its copies on all nodes.
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,6 +15,7 @@ from bench.cluster_running import Cluster
 from bench.java_loads import JavaProduce
 from bench.loads import Consume, Figures, Load, Requests, Target
 from bench.machine import warm_memory
+from bench.process import LoadError
 
 CALM_S = 5.0
 """After a start, before idleness is measured: a JVM compiles what it ran."""
@@ -72,8 +74,8 @@ def target(cluster: Cluster, topic: str, partitions: int, pace: Pace) -> Target:
 def warm_up(cluster: Cluster, pace: Pace) -> None:
     """Kafka's JVMs compile what they run often; both systems get the same chance to."""
     for load in WARM_UP:
-        for _ in Press(load=load).run(cluster, pace):
-            pass
+        with suppress(LoadError):
+            list(Press(load=load).run(cluster, pace))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -64,7 +64,7 @@ REASSIGN = Metric("reassign_s", "s", "moved", "moved {} s", Better.LOWER, 1.0)
 CREATE = Metric("create_s", "s", "made, all in sync", "made {} s", Better.LOWER, 1.0)
 LED = Metric("led_s", "s", "from a start until all are led", "led {} s", Better.LOWER, 1.0)
 METADATA = Metric(
-    "metadata_mb", "MB", "metadata: log and snapshots", "metadata {} MB", Better.LOWER, 1.0
+    "metadata_kb", "KB", "metadata: log and snapshots", "metadata {} KB", Better.LOWER, 1.0
 )
 BROKER_MEMORY = Metric("broker_mb", "MB", "resident, a broker", "{} MB a broker", Better.LOWER, 1.0)
 IDLE_CPU = Metric(
