@@ -8,11 +8,14 @@ LISTEN ?= 127.0.0.1:9092
 SECONDS ?= 60
 SEED   ?= 1
 KILLS  ?= 20
+FAULTS ?= 50
+RECORDS ?= 10000000
+ROUNDS ?= 20
 GPUS   ?= 64
 SEEDS  ?= 1000
 CORES  := $(shell getconf _NPROCESSORS_ONLN)
 
-.PHONY: run demo test test-spark check format bench bench-quick chaos chaos-telemetry spark-cluster fuzz sim clean help
+.PHONY: run demo test test-spark check format bench bench-quick chaos chaos-cluster failover compat-cluster chaos-telemetry spark-cluster fuzz sim clean help
 
 help: ## Show the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -52,6 +55,15 @@ check: $(VENV)/.dev ## Format, lint, types, layers and tests.
 
 chaos: $(VENV)/.dev ## Kill brokers, cut their power, fill their disks (minutes).
 	@CHAOS_KILLS=20 CHAOS_POWER_CUTS=20 $(BIN)/python -m pytest -q tests/chaos -m chaos --ignore tests/chaos/test_telemetry.py
+
+chaos-cluster: $(VENV)/.dev ## Storm on three brokers: FAULTS=n of each class, at least RECORDS=n acknowledged (root; an hour).
+	@$(BIN)/python -m barnabas.testing.cluster_storm --faults $(FAULTS) --seed $(SEED) --records $(RECORDS) --report build/chaos-cluster.json
+
+failover: $(VENV)/.dev ## Measure how long clients wait when a leader or the controller goes away, ROUNDS=n times.
+	@$(BIN)/python -m barnabas.testing.cluster_failover --rounds $(ROUNDS) --report build/failover.json
+
+compat-cluster: $(VENV)/.dev ## Real clients, groups and transactions against three brokers (minutes).
+	@BARNABAS_BROKERS=3 $(BIN)/python -m pytest -q tests/compat tests/cli tests/chaos/test_exactly_once.py tests/chaos/test_exactly_once_rules.py
 
 chaos-telemetry: $(VENV)/.dev ## Kill driver, workers and broker of the telemetry pipeline KILLS=n times (needs Java).
 	@CHAOS_KILLS=$(KILLS) CHAOS_SEED=$(SEED) $(BIN)/python -m pytest -q tests/chaos/test_telemetry.py -m chaos

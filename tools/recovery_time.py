@@ -19,9 +19,9 @@ from pathlib import Path
 from random import Random
 
 from barnabas.controller import topics
+from barnabas.effects import Flush
 from barnabas.model.ids import TopicPartition
 from barnabas.model.settings import BrokerSettings, Settings
-from barnabas.effects import Flush
 from barnabas.node.node import Node
 from barnabas.protocol.records import parse_header
 from barnabas.server.disk import OsDisk

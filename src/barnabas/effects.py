@@ -76,7 +76,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something an operator should read."""
+    """Something an operator should read. A critical one is the last: to go on would do harm."""
 
     level: str
     event: str

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import pytest
 
+from barnabas.testing.cluster_choice import brokers, cluster_of
 from barnabas.testing.kafka_tools import MissingToolError, compiled, fetch_jars
 from barnabas.testing.membership_crowd import Plan
 from barnabas.testing.membership_scenarios import long
@@ -32,12 +33,17 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where groups are tried: a broker of ours, or the one that is named."""
+    """Where groups are tried: brokers of ours, or the one that is named."""
     named = os.environ.get("BARNABAS_TEST_BOOTSTRAP")
     if named:
         yield named
         return
-    with BrokerSubprocess(tmp_path_factory.mktemp("members"), settings=SETTINGS) as broker:
+    folder = tmp_path_factory.mktemp("members")
+    several = brokers() > 1
+    members_of = (
+        cluster_of(folder, SETTINGS) if several else BrokerSubprocess(folder, settings=SETTINGS)
+    )
+    with members_of as broker:
         yield broker.bootstrap
 
 

@@ -11,6 +11,8 @@ from confluent_kafka import Producer
 
 from barnabas.protocol.records import Record
 from barnabas.testing.broker import Broker
+from barnabas.testing.cluster_choice import broker_or_cluster
+from barnabas.testing.cluster_processes import ClusterProcesses
 from barnabas.testing.kafka_tools import MissingToolError, compiled, fetch_jars
 from barnabas.testing.load import create_topic
 
@@ -29,9 +31,9 @@ _numbers = count()
 
 
 @pytest.fixture(scope="session")
-def broker() -> Iterator[Broker]:
-    """One broker for all clients; each test has topics of its own."""
-    with Broker() as running:
+def broker() -> Iterator[Broker | ClusterProcesses]:
+    """One broker for all clients, or a cluster; each test has topics of its own."""
+    with broker_or_cluster() as running:
         yield running
 
 
@@ -75,7 +77,7 @@ def members_jvm(jars: str) -> list[str]:
 
 @pytest.fixture(scope="session")
 def group_bootstrap() -> Iterator[str]:
-    """Where groups are tried: a broker of ours that waits for nobody, or one that is named.
+    """Where groups are tried: brokers of ours that wait for nobody, or one that is named.
 
     BARNABAS_TEST_BOOTSTRAP names any Kafka; give it the settings that `GROUPS` gives ours.
     """
@@ -83,7 +85,7 @@ def group_bootstrap() -> Iterator[str]:
     if named:
         yield named
         return
-    with Broker(settings=GROUPS) as running:
+    with broker_or_cluster(GROUPS) as running:
         yield running.bootstrap
 
 

@@ -13,13 +13,12 @@ import pytest
 
 from barnabas.metadata.image import Image
 from barnabas.metadata.records import ClusterFormed, ProducerIdsReserved
-from barnabas.node import journal as journals
-from barnabas.node.journal import Journal
 from barnabas.protocol.records import TRANSACTIONAL, Record, parse_header, records
 from barnabas.storage import compaction
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
 from barnabas.testing.batches import append, committed, make_batch, make_marker, read_all
+from barnabas.testing.lone_quorum import LoneQuorum
 from barnabas.testing.memory_disk import MemoryDisk
 
 FOLDER = "data/topics/orders/0"
@@ -340,31 +339,29 @@ def test_deleting_records_takes_effect_or_not() -> None:
     assert starts == {0, 7}
 
 
-def journal_with(count: int) -> tuple[MemoryDisk, Journal]:
+SNAPSHOT_AFTER = 5
+
+
+def quorum_with(count: int) -> tuple[MemoryDisk, LoneQuorum]:
     disk = MemoryDisk()
-    journal = Journal(disk, "data", [])
-    journal.open()
-    journal.commit_now([ClusterFormed(cluster_id="kept")], 0)
+    lone = LoneQuorum(disk)
+    lone.commit_now(ClusterFormed(cluster_id="kept"))
     for number in range(count):
-        journal.commit_now([ProducerIdsReserved(next_producer_id=number)], 0)
-    return disk, journal
+        lone.commit_now(ProducerIdsReserved(next_producer_id=number))
+    return disk, lone
 
 
 def reopened(disk: MemoryDisk) -> Image:
-    journal = Journal(disk, "data", [])
-    journal.open()
-    return journal.image
+    return LoneQuorum(disk, snapshot_after_records=SNAPSHOT_AFTER).image
 
 
-def test_the_journal_survives_writing_itself_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journals, "SNAPSHOT_AFTER", 5)
-    disk, _ = journal_with(10)
-    long = disk.size("data/__cluster_metadata/00000000000000000000.log")
+def test_metadata_survives_being_summed_up() -> None:
+    disk, _ = quorum_with(10)
     steps = count_steps(disk, lambda: reopened(disk))
-    assert disk.size("data/__cluster_metadata/00000000000000000000.log") < long
+    assert any(name.endswith(".checkpoint") for name in disk.list("data/__cluster_metadata"))
     for step in range(1, steps + 1):
         for cut in range(CUTS_PER_STEP):
-            disk, _ = journal_with(10)
+            disk, _ = quorum_with(10)
             interrupt(disk, step, partial(reopened, disk), Random(step * 100 + cut))
             image = reopened(disk)
             assert (image.cluster_id, image.next_producer_id) == ("kept", 9), f"step {step}"
@@ -373,14 +370,14 @@ def test_the_journal_survives_writing_itself_anew(monkeypatch: pytest.MonkeyPatc
 
 
 def test_committed_metadata_survives_a_crash_at_any_step() -> None:
-    disk, journal = journal_with(2)
+    disk, lone = quorum_with(2)
 
     def act() -> None:
-        journal.commit_now([ProducerIdsReserved(next_producer_id=77)], 0)
+        lone.commit_now(ProducerIdsReserved(next_producer_id=77))
 
     steps = count_steps(disk, act)
     for step in range(1, steps + 1):
         for cut in range(CUTS_PER_STEP):
-            disk, journal = journal_with(2)
+            disk, lone = quorum_with(2)
             interrupt(disk, step, act, Random(step * 100 + cut))
             assert reopened(disk).next_producer_id in (1, 77)

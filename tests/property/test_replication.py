@@ -16,7 +16,7 @@ from barnabas.testing.batches import make_batch, read_all
 from barnabas.testing.replica_set import ReplicaSet, Stand
 
 SEEDS = 60
-STEPS = 400
+STEPS = 600
 
 
 class Story:
@@ -24,28 +24,29 @@ class Story:
 
     def __init__(self, seed: int) -> None:
         self.rng = Random(seed)
-        config = {} if self.rng.random() < 0.8 else {"min.insync.replicas": "1"}
-        self.set = ReplicaSet({"segment.bytes": "2000", **config})
+        config = {"segment.bytes": "1024"}
+        if self.rng.random() < 0.2:
+            config["min.insync.replicas"] = "1"
+        self.loses_power = self.rng.random() < 0.8
+        if not self.loses_power:
+            config["flush"] = "interval"
+        self.set = ReplicaSet(config)
         self.sent = 0
         self.acknowledged: dict[bytes, int] = {}
-        self.committed: list[tuple[int, bytes]] = []
+        self.committed: dict[int, bytes] = {}
 
     def step(self) -> None:
         """Let one thing happen."""
         happens: list[Callable[[], None]] = [
-            self.append,
-            self.append,
-            self.deliver,
-            self.deliver,
-            self.deliver,
-            self.deliver,
-            self.sync,
-            self.sync,
-            self.hear,
+            *[self.append] * 2,
+            *[self.deliver] * 10,
+            *[self.sync] * 4,
+            *[self.hear] * 2,
             self.alter,
             self.wait,
+            self.delete,
         ]
-        if self.rng.random() < 0.08:
+        if self.rng.random() < 0.05:
             happens = [self.lose, self.kill, self.restart, self.restart, self.move]
         self.rng.choice(happens)()
         self.check()
@@ -99,12 +100,22 @@ class Story:
     def kill(self) -> None:
         number = self.rng.choice((1, 2, 3))
         if self.set.stands[number].alive:
-            self.set.stop(number, self.rng)
+            self.set.stop(number, self.rng if self.loses_power else None)
 
     def restart(self) -> None:
         down = [number for number, stand in self.set.stands.items() if not stand.alive]
         if down:
             self.set.start(self.rng.choice(down))
+
+    def delete(self) -> None:
+        """Let the leader drop what is old, so that others may come too late for it."""
+        leader = self.set.leader
+        if leader is not None and self.rng.random() < 0.2:
+            log = leader.partition.log
+            leader.partition.delete_before(
+                self.rng.randint(log.start_offset, leader.partition.high_watermark)
+            )
+            log.drop_segments(log.droppable())
 
     def move(self) -> None:
         self.set.move(self.rng.choice((1, 2, 3)))
@@ -123,11 +134,10 @@ class Story:
         if high == stand.high_watermark_seen:
             return
         stand.high_watermark_seen = high
-        found = contents(partition, high)
-        shared = min(len(found), len(self.committed))
-        assert found[:shared] == self.committed[:shared], "committed prefixes differ"
-        if len(found) > len(self.committed):
-            self.committed = found
+        for offset, content in contents(partition, high):
+            assert self.committed.setdefault(offset, content) == content, (
+                "committed prefixes differ"
+            )
 
     def end(self) -> None:
         """Let everything come back and settle, and read it all."""
@@ -143,10 +153,12 @@ class Story:
         expected = contents(leader.partition, end)
         for stand in self.set.stands.values():
             assert stand.partition.high_watermark == end
-            assert contents(stand.partition, end) == expected
+            start = stand.partition.log.start_offset
+            assert contents(stand.partition, end) == [each for each in expected if each[0] >= start]
         stored = {content: offset for offset, content in expected}
         for content, offset in self.acknowledged.items():
-            assert stored.get(content) == offset, f"{content!r} was acknowledged at {offset}"
+            if offset >= leader.partition.log.start_offset:
+                assert stored.get(content) == offset, f"{content!r} was acknowledged at {offset}"
 
 
 def contents(partition: Partition, upper: int) -> list[tuple[int, bytes]]:
@@ -154,7 +166,7 @@ def contents(partition: Partition, upper: int) -> list[tuple[int, bytes]]:
         (record.offset, record.value or b"")
         for header, batch in read_all(partition.log)
         for record in records(batch, header)
-        if record.offset < upper
+        if partition.log.start_offset <= record.offset < upper
     ]
 
 

@@ -21,7 +21,7 @@ from barnabas.raft.snapshots import NO_SNAPSHOT, Snapshots
 from barnabas.sim.raft_world import RaftFaults, play
 from barnabas.sim.world import InvariantError
 
-SEEDS = 25
+SEEDS = 20
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -116,24 +116,50 @@ DUELS = RaftFaults(
 DARKNESS = RaftFaults(sync_ms=150, power_cut=8, cut_all=8, every_ms=200)
 """Disks are slow, and the power fails often, everywhere at once."""
 ECHOES = RaftFaults(
-    every_ms=150, late=0.15, repeat=0.15, isolate=10, heal=10, wipe=0, corrupt=0, members=0
+    every_ms=100,
+    late=0.3,
+    repeat=0.3,
+    isolate=10,
+    heal=10,
+    kill=0,
+    power_cut=0,
+    cut_all=0,
+    split=0,
+    wipe=0,
+    corrupt=0,
+    members=0,
+    spares=0,
 )
 """Leaders are cut off and come back; what was said is heard late, and twice."""
 POLITICS = RaftFaults(every_ms=100, members=20, split=15, heal=15, wipe=0, corrupt=0)
 """Voters come and go while the network falls apart."""
-LOSSES = RaftFaults(wipe=4, corrupt=4)
-"""Disks are lost and damaged, one at a time."""
+LOSSES = RaftFaults(
+    every_ms=200,
+    wipe=20,
+    power_cut=8,
+    isolate=10,
+    heal=6,
+    kill=0,
+    split=0,
+    one_way=0,
+    corrupt=0,
+    members=0,
+    spares=0,
+)
+"""Disks are lost one at a time, and their nodes come back with new ones."""
+ROT = RaftFaults(corrupt=15, every_ms=250, snapshot_after=20)
+"""Snapshots are damaged."""
 
 MUTANTS: list[tuple[Patch, RaftFaults, int]] = [
     (vote_kept_in_memory, RaftFaults(), 50),
     (vote_forgotten, DUELS, 200),
     (fetch_before_sync, DARKNESS, 100),
-    (any_reply_will_do, ECHOES, 200),
-    (truncate_anything, ECHOES, 200),
+    (any_reply_will_do, ECHOES, 150),
+    (truncate_anything, ECHOES, 150),
     (commit_earlier_epochs, RaftFaults(), 100),
     (many_changes_at_once, POLITICS, 100),
     (voters_by_id, LOSSES, 100),
-    (start_without_snapshot, LOSSES, 50),
+    (start_without_snapshot, ROT, 50),
 ]
 
 

@@ -51,7 +51,7 @@ def _digest_elsewhere(hash_seed: str) -> str:
 
 
 def test_the_command_shows_a_trace() -> None:
-    command = [sys.executable, "-m", "barnabas.sim", "--seed", "2", "--trace"]
+    command = [sys.executable, "-m", "barnabas.sim", "--world", "lone", "--seed", "2", "--trace"]
     shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert "FindCoordinatorRequest" in shown
-    assert "seed 2 is fine" in shown
+    assert "seed 2 (lone) is fine" in shown

@@ -34,11 +34,16 @@ def test_help_lists_every_command() -> None:
     assert done.returncode == 0
     for name in ("serve", "topic", "config", "produce", "consume", "group", "txn", "log", "bench"):
         assert name in done.stdout
+    for name in ("cluster", "partition"):
+        assert name in done.stdout
 
 
 @pytest.mark.parametrize(
     "words",
     [
+        *[("cluster", name) for name in ("up", "status", "health", "add", "remove")],
+        *[("cluster", name) for name in ("promote", "demote")],
+        *[("partition", name) for name in ("reassign", "balance", "elect")],
         *[("topic", name) for name in ("create", "list", "describe", "alter", "delete")],
         *[("config", name) for name in ("get", "set")],
         ("produce",),

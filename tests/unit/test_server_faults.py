@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from barnabas import logs
+from barnabas.effects import Notice
 from barnabas.handlers.registry import SERVED
 from barnabas.model.pending import Pending
+from barnabas.node.node import Node
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.testing.broker import Broker
@@ -113,3 +115,23 @@ def test_lines_that_cannot_be_written_are_lost_and_nothing_else() -> None:
     logs.configure(json=True, stream=FullDisk())
     logs.get("server").error("nobody will read this")
     logging.getLogger().removeHandler(logs._forward)
+
+
+def test_a_critical_notice_is_the_last_word(
+    broker: Broker,
+    log: StringIO,
+    handle_metadata: Callable[[Callable[..., Any]], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    codes: list[int] = []
+    monkeypatch.setattr("barnabas.server.effects.os._exit", codes.append)
+
+    def contradict(node: Node, *_: object) -> Pending[object]:
+        node.outbox.append(Notice("critical", "nothing is right any more", {}))
+        return Pending()
+
+    handle_metadata(contradict)
+    with RawClient(address(broker)) as client:
+        client.send_request(MetadataRequest(topics=None), 12)
+        eventually(lambda: codes == [70])
+    assert lines(log, "nothing is right any more")

@@ -138,7 +138,7 @@ def latency(  # noqa: PLR0913 - one parameter an option
 
 
 def _make_topic(topic: str, partitions: int, bootstrap: str, properties: list[str] | None) -> None:
-    from barnabas.cli.cluster import TOPIC_EXISTS, Cluster, is_error
+    from barnabas.cli.admin import TOPIC_EXISTS, Cluster, is_error
 
     try:
         Cluster(bootstrap, properties).create(

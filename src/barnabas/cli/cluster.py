@@ -1,204 +1,127 @@
-"""What the admin commands ask of a cluster, as values: confluent-kafka's futures end here."""
+"""`barnabas cluster`: start one on this computer, look at one, and change its brokers."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, TypeVar
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import (
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ConfigSource,
-    NewPartitions,
-    NewTopic,
-    OffsetSpec,
-    ResourceType,
-)
+import typer
 
-from barnabas.cli.connection import metadata, no_topic, open_admin
-from barnabas.cli.failure import CommandError, kafka_sentence
+from barnabas.cli import cluster_add, cluster_remove, cluster_up, cluster_vote
+from barnabas.cli.connection import DEFAULT_BOOTSTRAP, Bootstrap, Json, Properties
+from barnabas.cli.durations import parse_duration_ms
+from barnabas.cli.output import console, print_json
+from barnabas.wire.failures import LinkError
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
+    from rich.console import RenderableType
 
-T = TypeVar("T")
+    from barnabas.cli.health import Health
 
-REQUEST_TIMEOUT_S = 30.0
-BROKER_DEFAULT = -1
-KINDS = {"topic": ResourceType.TOPIC, "broker": ResourceType.BROKER}
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
+Watch = Annotated[bool, typer.Option("--watch", help="Again and again, until Ctrl-C.")]
+Interval = Annotated[
+    float, typer.Option(min=0.1, metavar="SECONDS", help="How often, with --watch.")
+]
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Partition:
-    """One partition as the cluster sees it; offsets are None where no leader answers."""
-
-    id: int
-    leader: int | None
-    replicas: list[int]
-    isr: list[int]
-    earliest: int | None
-    latest: int | None
+app.command("up", help=cluster_up.HELP, epilog=cluster_up.EPILOG)(cluster_up.up)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Topic:
-    """A topic with its partitions and whatever is not configured by default."""
+@app.command(epilog="Example: barnabas cluster status --watch --bootstrap 127.0.0.1:9092")
+def status(
+    watching: Watch = False,
+    interval: Interval = 2.0,
+    as_json: Json = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    properties: Properties = None,
+) -> None:
+    """Show brokers, the metadata quorum, and how the partitions are."""
+    from barnabas.cli.health import verdict
+    from barnabas.cli.inspection import look
+    from barnabas.cli.status import draw_health, draw_status
+    from barnabas.cli.watch import every, watch
 
-    name: str
-    topic_id: str
-    partitions: list[Partition]
-    configs: list["Config"]
+    def draw() -> "RenderableType":
+        try:
+            return draw_status(look(bootstrap, properties))
+        except LinkError as error:  # whoever watches a cluster wants to see it come back
+            return draw_health(_unavailable(error))
 
-    def as_json(self) -> dict[str, object]:
-        """Return what --json prints."""
-        return asdict(self)
+    def show_json() -> None:
+        found = look(bootstrap, properties)
+        print_json({**found.as_json(), "health": verdict(found).as_json()})
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
-    """One setting and where its value comes from."""
-
-    name: str
-    value: str | None
-    source: str
-    read_only: bool
-    sensitive: bool
-
-    @property
-    def is_default(self) -> bool:
-        """Whether nobody has set it."""
-        return self.source == "default"
-
-
-class Cluster:
-    """An open admin client."""
-
-    def __init__(self, bootstrap: str, properties: list[str] | None) -> None:
-        self._bootstrap = bootstrap
-        self._admin = open_admin(bootstrap, properties)
-
-    def topics(self) -> dict[str, tuple[int, int]]:
-        """Return every topic's number of partitions and replicas."""
-        found = metadata(self._admin, self._bootstrap).topics
-        return {
-            name: (len(topic.partitions), _replicas(topic.partitions.values()))
-            for name, topic in sorted(found.items())
-        }
-
-    def describe(self, name: str) -> Topic:
-        """Return all there is to know about one topic."""
-        if name not in self.topics():
-            raise no_topic(name)
-        described = self._admin.describe_topics(
-            TopicCollection([name]), request_timeout=REQUEST_TIMEOUT_S
-        )[name]
-        topic = _result(described)
-        earliest, latest = (
-            self._offsets(name, topic.partitions, spec)
-            for spec in (OffsetSpec.earliest(), OffsetSpec.latest())
-        )
-        partitions = [
-            Partition(
-                id=each.id,
-                leader=each.leader.id if each.leader else None,
-                replicas=[node.id for node in each.replicas],
-                isr=[node.id for node in each.isr],
-                earliest=earliest.get(each.id),
-                latest=latest.get(each.id),
-            )
-            for each in topic.partitions
-        ]
-        configs = [each for each in self.configs("topic", name) if not each.is_default]
-        return Topic(
-            name=name, topic_id=str(topic.topic_id), partitions=partitions, configs=configs
-        )
-
-    def create(
-        self, name: str, *, partitions: int | None, replicas: int | None, config: Mapping[str, str]
-    ) -> None:
-        """Create a topic; None leaves a number to the broker."""
-        topic = NewTopic(
-            name,
-            num_partitions=partitions or BROKER_DEFAULT,
-            replication_factor=replicas or BROKER_DEFAULT,
-            config=dict(config),
-        )
-        _result(self._admin.create_topics([topic], request_timeout=REQUEST_TIMEOUT_S)[name])
-
-    def delete(self, name: str) -> None:
-        """Delete a topic with all it holds."""
-        _result(self._admin.delete_topics([name], request_timeout=REQUEST_TIMEOUT_S)[name])
-
-    def grow(self, name: str, partitions: int) -> None:
-        """Give a topic more partitions, up to a total."""
-        request = [NewPartitions(name, partitions)]
-        _result(self._admin.create_partitions(request, request_timeout=REQUEST_TIMEOUT_S)[name])
-
-    def configs(self, kind: str, name: str) -> list[Config]:
-        """Return every setting of a topic or broker."""
-        resource = ConfigResource(KINDS[kind], name)
-        topic = name if kind == "topic" else None
-        answer = self._admin.describe_configs([resource], request_timeout=REQUEST_TIMEOUT_S)
-        return [_config(entry) for _, entry in sorted(_result(answer[resource], topic).items())]
-
-    def change(self, kind: str, name: str, values: Mapping[str, str], unset: Iterable[str]) -> None:
-        """Set some settings and give others back to their defaults, all or none."""
-        entries = [
-            ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
-            for key, value in values.items()
-        ] + [ConfigEntry(key, "", incremental_operation=AlterConfigOpType.DELETE) for key in unset]
-        resource = ConfigResource(KINDS[kind], name, incremental_configs=entries)
-        request = self._admin.incremental_alter_configs
-        topic = name if kind == "topic" else None
-        _result(request([resource], request_timeout=REQUEST_TIMEOUT_S)[resource], topic)
-
-    def _offsets(
-        self, topic: str, partitions: Iterable[object], spec: OffsetSpec
-    ) -> dict[int, int]:
-        wanted = {
-            TopicPartition(topic, each.id): spec  # type: ignore[attr-defined]
-            for each in partitions
-            if each.leader  # type: ignore[attr-defined]
-        }
-        answers = self._admin.list_offsets(wanted, request_timeout=REQUEST_TIMEOUT_S)
-        found = {}
-        for place, future in answers.items():
-            try:
-                found[place.partition] = int(future.result().offset)
-            except KafkaException:  # one partition without a leader hides no other
-                continue
-        return found
+    if watching and as_json:
+        every(interval, show_json)
+    elif watching:
+        watch(draw, interval)
+    elif as_json:
+        show_json()
+    else:
+        console().print(draw_status(look(bootstrap, properties)))
 
 
-def is_error(error: Exception, code: int) -> bool:
-    """Tell whether a broker answered with this code."""
-    cause = error.__cause__
-    return isinstance(cause, KafkaException) and cause.args[0].code() == code
+@app.command(epilog="Example: barnabas cluster health --watch --exit-when-healthy --timeout 1m")
+def health(
+    watching: Watch = False,
+    exit_when_healthy: Annotated[
+        bool, typer.Option("--exit-when-healthy", help="Look until it is healthy, then leave.")
+    ] = False,
+    timeout: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="Look no longer than this: 30s, 2m.")
+    ] = None,
+    interval: Interval = 1.0,
+    as_json: Json = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    properties: Properties = None,
+) -> None:
+    """Say whether all is well: exit code 0 healthy, 1 degraded, 2 unavailable."""
+    limit_s = float("inf") if timeout is None else parse_duration_ms(timeout, "--timeout") / 1000
+    deadline_s = time.monotonic() + limit_s
+    said: Health | None = None
+    while True:
+        found = _health(bootstrap, properties)
+        goes_on = found.verdict.exit_code != 0 if exit_when_healthy else watching
+        goes_on = goes_on and time.monotonic() + interval < deadline_s
+        if found != said and (watching or not goes_on):
+            _show_health(found, as_json=as_json)
+            said = found
+        if not goes_on:
+            sys.exit(found.verdict.exit_code)
+        time.sleep(interval)
 
 
-TOPIC_EXISTS = KafkaError.TOPIC_ALREADY_EXISTS
+def _health(bootstrap: str, properties: list[str] | None) -> "Health":
+    from barnabas.cli.health import verdict
+    from barnabas.cli.inspection import look
 
-
-def _result(future: "Future[T]", topic: str | None = None) -> T:
     try:
-        return future.result()
-    except KafkaException as error:
-        if topic is not None and error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-            raise no_topic(topic) from error
-        raise CommandError(kafka_sentence(error.args[0])) from error
+        return verdict(look(bootstrap, properties))
+    except LinkError as error:
+        return _unavailable(error)
 
 
-def _replicas(partitions: Iterable[object]) -> int:
-    return max((len(each.replicas) for each in partitions), default=0)  # type: ignore[attr-defined]
+def _unavailable(error: LinkError) -> "Health":
+    from barnabas.cli.health import Health, Verdict
+
+    return Health(verdict=Verdict.UNAVAILABLE, reasons=[str(error)])
 
 
-def _config(entry: ConfigEntry) -> Config:
-    source = ConfigSource(entry.source).name.removesuffix("_CONFIG").lower().replace("_", " ")
-    return Config(
-        name=entry.name,
-        value=None if entry.is_sensitive else entry.value,
-        source=source,
-        read_only=bool(entry.is_read_only),
-        sensitive=bool(entry.is_sensitive),
-    )
+def _show_health(found: "Health", *, as_json: bool) -> None:
+    from barnabas.cli.status import draw_health
+
+    if as_json:
+        print_json(found.as_json())
+    else:
+        console().print(draw_health(found))
+    sys.stdout.flush()
+
+
+app.command("add", help=cluster_add.HELP, epilog=cluster_add.EPILOG)(cluster_add.add)
+app.command("remove", help=cluster_remove.HELP, epilog=cluster_remove.EPILOG)(cluster_remove.remove)
+app.command("promote", help=cluster_vote.PROMOTE_HELP, epilog=cluster_vote.PROMOTE_EPILOG)(
+    cluster_vote.promote
+)
+app.command("demote", help=cluster_vote.DEMOTE_HELP, epilog=cluster_vote.DEMOTE_EPILOG)(
+    cluster_vote.demote
+)

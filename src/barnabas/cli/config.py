@@ -54,7 +54,7 @@ def get(
     properties: Properties = None,
 ) -> None:
     """Show settings, and where each value comes from."""
-    from barnabas.cli.cluster import Cluster
+    from barnabas.cli.admin import Cluster
 
     found = Cluster(bootstrap, properties).configs(kind, name)
     wanted = [each for each in found if key in (None, each.name)]
@@ -91,7 +91,7 @@ def set_values(
     properties: Properties = None,
 ) -> None:
     """Set and unset settings, all of them or none."""
-    from barnabas.cli.cluster import Cluster
+    from barnabas.cli.admin import Cluster
 
     changes = pairs(values, "setting")
     if not changes and not unset:

@@ -27,6 +27,12 @@ class Entry(NamedTuple):
 # Single commands are functions, groups are Typer apps called `app`, each in `cli/NAME.py`.
 COMMANDS = {
     "serve": Entry("Run a broker."),
+    "cluster": Entry(
+        "Start a local cluster, see how one is, add and remove brokers.", is_group=True
+    ),
+    "partition": Entry(
+        "Move the copies of partitions, even them out, elect leaders.", is_group=True
+    ),
     "topic": Entry("Create, list, describe, alter and delete topics.", is_group=True),
     "config": Entry("Read and change the settings of topics and brokers.", is_group=True),
     "produce": Entry("Send records from standard input or files."),

@@ -50,7 +50,7 @@ def create(
     properties: Properties = None,
 ) -> None:
     """Create a topic."""
-    from barnabas.cli.cluster import TOPIC_EXISTS, Cluster, is_error
+    from barnabas.cli.admin import TOPIC_EXISTS, Cluster, is_error
 
     values = pairs(config, "--config")
     cluster = Cluster(bootstrap, properties)
@@ -78,7 +78,7 @@ def list_topics(
     properties: Properties = None,
 ) -> None:
     """List the topics."""
-    from barnabas.cli.cluster import Cluster
+    from barnabas.cli.admin import Cluster
 
     topics = Cluster(bootstrap, properties).topics()
     rows = [
@@ -101,7 +101,7 @@ def describe(
     properties: Properties = None,
 ) -> None:
     """Show partitions, leaders, replicas in sync, offsets, and settings that differ."""
-    from barnabas.cli.cluster import Cluster, Topic
+    from barnabas.cli.admin import Cluster, Topic
 
     def show(topic: Topic) -> None:
         say(
@@ -147,7 +147,7 @@ def alter(
     properties: Properties = None,
 ) -> None:
     """Add partitions, set and unset settings."""
-    from barnabas.cli.cluster import Cluster
+    from barnabas.cli.admin import Cluster
 
     values = pairs(config, "--config")
     if partitions is None and not values and not unset:
@@ -179,7 +179,7 @@ def delete(
     properties: Properties = None,
 ) -> None:
     """Delete topics with everything in them."""
-    from barnabas.cli.cluster import Cluster
+    from barnabas.cli.admin import Cluster
 
     cluster = Cluster(bootstrap, properties)
     there = cluster.topics()

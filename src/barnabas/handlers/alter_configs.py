@@ -52,7 +52,7 @@ def handle(
     if request.validate_only or not records:
         return response
     try:
-        return node.commit(records, context.now_ms).map(lambda _: response)
+        return node.controlling.change_configs(records, context.now_ms).map(lambda _: response)
     except ApiError as error:
         for refused in response.responses:
             refused.error_code = refused.error_code or error.code
@@ -78,7 +78,7 @@ def handle_incremental(
     if request.validate_only or not records:
         return response
     try:
-        return node.commit(records, context.now_ms).map(lambda _: response)
+        return node.controlling.change_configs(records, context.now_ms).map(lambda _: response)
     except ApiError as error:
         for refused in response.responses:
             refused.error_code = refused.error_code or error.code

@@ -77,7 +77,7 @@ def _decide(node: Node, topic: CreatableTopic) -> TopicCreated:
     else:
         replicas = _place(node, topic)
     return topics.create_topic(
-        node.draft, topic.name, replicas, config, node.topic_defaults, node.rng
+        node.draft, topic.name, replicas, node.settled_config(config), node.topic_defaults, node.rng
     )
 
 

@@ -255,7 +255,7 @@ class Fetch:
         if wanted.leader_epoch != partition.leader_epoch:
             partition.check_leader_epoch(wanted.leader_epoch)
         records, aborted, diverging, nearer = None, None, None, -1
-        if wanted.last_fetched_epoch >= 0:
+        if wanted.last_fetched_epoch >= 0 and partition.leads:  # others may not know all epochs yet
             diverging = partition.diverges(wanted.last_fetched_epoch, wanted.fetch_offset)
         if self.request.rack_id and partition.in_sync is not None:
             rack_id = self.request.rack_id

@@ -44,9 +44,14 @@ def _fresh(node: Node, context: RequestContext) -> Answer:
         fresh = node.next_producer_id(context.now_ms)
     except ApiError as error:
         return InitProducerIdResponse(error_code=error.code)
-    return fresh.map(
+    answer = fresh.map(
         lambda producer_id: InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
     )
+    return answer.or_refused(_refused)
+
+
+def _refused(code: ErrorCode) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=code)
 
 
 def _initialize(
@@ -71,4 +76,4 @@ def _initialize(
             return InitProducerIdResponse(error_code=ErrorCode.INVALID_PRODUCER_EPOCH)
         return InitProducerIdResponse(error_code=result)
 
-    return answer.map(respond)
+    return answer.map(respond).or_refused(_refused)

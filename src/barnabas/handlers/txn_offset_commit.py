@@ -15,8 +15,8 @@ from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.node.node import Node
 from barnabas.node.partition import Partition
-from barnabas.node.transactions import Admitted
 from barnabas.node.shard import Shard
+from barnabas.node.transactions import Admitted
 from barnabas.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,

@@ -12,10 +12,18 @@ from barnabas.controller import brokers, elections, reassignment
 from barnabas.controller.heartbeats import Heartbeats
 from barnabas.controller.in_sync import alter_partition
 from barnabas.effects import Notice
-from barnabas.metadata.records import ClusterFormed, MetadataRecord, ProducerIdsReserved
+from barnabas.metadata.image import BROKER
+from barnabas.metadata.records import (
+    ClusterFormed,
+    ConfigChanged,
+    MetadataRecord,
+    ProducerIdsReserved,
+)
 from barnabas.model.errors import ApiError
+from barnabas.model.ids import NodeId
 from barnabas.model.pending import Pending
 from barnabas.model.timers import Timer
+from barnabas.node.probing import Probing
 from barnabas.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from barnabas.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -39,6 +47,7 @@ T = TypeVar("T")
 PRODUCER_ID_BLOCK = 1000
 WATCH_MS = 100
 """How long after a deadline a broker that fell silent is fenced, at most."""
+PROBE_MS = 250
 ID_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
@@ -48,6 +57,7 @@ class Controlling:
     def __init__(self, node: "Node") -> None:
         self._node = node
         self._heartbeats = Heartbeats(node.settings.cluster.broker_session_timeout_ms)
+        self._probing = Probing(node, self._fence_the_dead)
         self._timers: list[Timer] = []
 
     def begin(self) -> None:
@@ -59,8 +69,9 @@ class Controlling:
             self._propose([ClusterFormed(cluster_id=named)])
         if not node.is_alone:
             self._every(WATCH_MS, self._fence_the_silent)
+            self._every(PROBE_MS, self._probing.look_around)
             self._every(
-                node.settings.cluster.leader_imbalance_check_interval_ms, self._prefer_leaders
+                node.settings.cluster.leader_imbalance_check_interval_ms, self.prefer_leaders
             )
 
     def begin_alone(self, now_ms: int) -> None:
@@ -105,6 +116,9 @@ class Controlling:
     def heartbeat(self, request: BrokerHeartbeatRequest) -> Pending[BrokerHeartbeatResponse]:
         """Hear of a broker: let it in, or let it go."""
         node = self._node
+        self._probing.heard_of(request.broker_id)
+        for broker, offset in node.quorum.raft.applied_offsets().items():
+            self._heartbeats.applied(broker, offset)
         beat = self._heartbeats.heartbeat(
             node.draft,
             request,
@@ -139,6 +153,17 @@ class Controlling:
         self._heartbeats.forget(node_id)
         return self._decided(records, True)
 
+    def change_configs(self, changes: Sequence[ConfigChanged], now_ms: int) -> Pending[bool]:
+        """Change configs, and with them what depends on them: who may lead, and when."""
+        node = self._node
+        after = node.draft.fork()
+        for change in changes:
+            after.replay(change)
+        every_topic = any(change.kind == BROKER for change in changes)
+        names = after.topics if every_topic else [change.name for change in changes]
+        settled = elections.configs_changed(after, list(names), node.defaults_of(after))
+        return node.commit([*changes, *settled], now_ms)
+
     def reserve_producer_ids(self, now_ms: int) -> Pending[range]:
         """Set a block of producer ids apart."""
         start = self._node.draft.next_producer_id
@@ -154,12 +179,22 @@ class Controlling:
         node = self._node
         for broker in self._heartbeats.due(node.draft, node.timers.now_ms):
             node.outbox.append(Notice("warning", "a broker fell silent", {"broker": broker}))
-            end_offset = node.quorum.raft.end_offset
-            self._propose(
-                self._heartbeats.expire(node.draft, broker, node.topic_defaults, end_offset)
-            )
+            self._fence(broker)
 
-    def _prefer_leaders(self) -> None:
+    def _fence_the_dead(self, broker: NodeId) -> None:
+        known = self._node.draft.brokers.get(broker)
+        if known is not None and not known.fenced:
+            facts = {"broker": broker}
+            self._node.outbox.append(Notice("warning", "a broker's process is gone", facts))
+            self._fence(broker)
+
+    def _fence(self, broker: int) -> None:
+        node = self._node
+        end_offset = node.quorum.raft.end_offset
+        self._propose(self._heartbeats.expire(node.draft, broker, node.topic_defaults, end_offset))
+
+    def prefer_leaders(self) -> None:
+        """Give partitions back to the brokers that were chosen to lead them."""
         node = self._node
         self._propose(elections.prefer_first_replicas(node.draft, node.topic_defaults))
 

@@ -14,7 +14,7 @@ from barnabas.groups.machine import GroupMachine
 from barnabas.metadata.image import GROUPS_TOPIC, TRANSACTIONS_TOPIC
 from barnabas.model.coordination import Machine
 from barnabas.model.errors import ApiError, ErrorCode, StorageError
-from barnabas.model.ids import NodeId, TopicPartition
+from barnabas.model.ids import NodeId, TopicId, TopicPartition
 from barnabas.model.pending import Pending
 from barnabas.node.shard import Shard
 from barnabas.transactions.machine import TransactionMachine
@@ -43,6 +43,7 @@ class Coordinators:
     def __init__(self, node: "Node") -> None:
         settings = node.settings
         self._node = node
+        self._known: dict[TopicId, str] = {}
         self.groups = CoordinatorSet(
             node,
             GROUPS_TOPIC,
@@ -81,9 +82,18 @@ class Coordinators:
         """Tell groups that topics came, grew or went; let go of what is not here any more."""
         for coordinators in self.topics.values():
             coordinators.let_go_of_others()
+        deleted = list(dict.fromkeys([*deleted, *self._gone()]))
         for shard in self.groups.shards():
             machine = shard.machine
             shard.run_quietly(lambda machine=machine: machine.topics_changed(deleted))  # type: ignore[misc]
+
+    def _gone(self) -> list[str]:
+        """Return topics that went since the last look: not all of them had a copy here."""
+        now, before = self._node.image.names, self._known
+        if len(now) == len(before) and now.keys() == before.keys():
+            return []
+        self._known = dict(now)
+        return [name for topic_id, name in before.items() if topic_id not in now]
 
 
 class CoordinatorSet(Generic[M]):

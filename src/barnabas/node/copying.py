@@ -35,21 +35,22 @@ class LocalCopy:
 
     def begin(self) -> None:
         """Fill the partition's log from here on."""
-        self._partition.following = self
+        self._partition.keeper = self
+        self._repair()
         self._fetcher.follow(self)
 
     def end(self) -> None:
         """Fill it no more."""
-        self._partition.following = None
+        self._partition.keeper = None
         self._fetcher.forget(self.key)
 
     def synced(self) -> None:
         """Let the leader know."""
         self._fetcher.synced(self.key)
 
-    def damaged(self, offset: int) -> None:
+    def damaged(self) -> None:
         """Give up everything from the damage on, and have it fetched again."""
-        self.repair(offset)
+        self._repair()
         self._fetcher.follow(self)
 
     def retired(self) -> None:
@@ -114,9 +115,12 @@ class LocalCopy:
         self._remove(log.restart_at(told.log_start_offset))
         self._begin_at(told.log_start_offset)
 
-    def repair(self, offset: int) -> None:
+    def _repair(self) -> None:
         """Give up everything from damage on, to fetch it again."""
-        log = self._partition.log
+        log, offset = self._partition.log, self._partition.damaged_at
+        if offset is None:
+            return
+        self._partition.damaged_at = None
         facts = {"partition": str(self._partition.name), "offset": offset}
         self._outbox.append(Notice("warning", "fetches damaged records again", facts))
         try:

@@ -70,7 +70,7 @@ class Creation:
         node.check_room(partitions)
         replicas = node.place(partitions, min(copies, max(1, len(node.nodes))))
         record = topic_decisions.create_topic(
-            node.draft, name, replicas, config, node.topic_defaults, node.rng
+            node.draft, name, replicas, node.settled_config(config), node.topic_defaults, node.rng
         )
         return node.commit([record], now_ms)
 

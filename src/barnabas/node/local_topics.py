@@ -1,8 +1,9 @@
 """The logs that lie on this node: opened, configured and dropped as the image says.
 
-A node holds the partitions that name it among their replicas. What the disk refuses to open is
-tried again; a copy that is not wanted here any more, or whose topic is gone, is taken out of sight
-at once and deleted in the background.
+A node holds the partitions that name it among their replicas. In a cluster many are opened little
+by little, for others wait for this node's word meanwhile. What the disk refuses to open is tried
+again; a copy that is not wanted here any more, or whose topic is gone, is taken out of sight at
+once and deleted in the background.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,6 +26,7 @@ TOPICS_FOLDER = "topics"
 DELETED_FOLDER = "deleted"
 STRANGERS_FOLDER = "strangers"
 REOPEN_AFTER_MS = 1000
+OPENED_AT_ONCE = 50
 
 Copies = dict[int, Partition]
 
@@ -42,6 +44,10 @@ class LocalTopics:
         self._refused: set[TopicId] = set()
         """Topics of which a log could not be opened, for the disk refused."""
         self._reopening = False
+        self._unopened: dict[TopicId, None] = {}
+        """Topics of which more is to be opened soon."""
+        self._opening = False
+        self._turns_left = OPENED_AT_ONCE
         self._recovery_points: dict[TopicPartition, int] = {}
         self._high_watermarks: dict[TopicPartition, int] = {}
         self._clean = False
@@ -98,11 +104,14 @@ class LocalTopics:
             for number in [n for n in self.by_id.get(topic.topic_id, ()) if n not in wanted]:
                 self._drop_copy(topic, number)
             if len(self.by_id.get(topic.topic_id, ())) < len(wanted):
-                self._try_to_open(topic)
+                self._try_to_open(topic, wanted)
             self._configure(topic, defaults)
             for number, partition in self.by_id.get(topic.topic_id, {}).items():
                 if partition.placed != topic.partitions[number]:
                     self._give_role(partition, topic.partitions[number])
+        if self._unopened and not self._opening:
+            self._opening = True
+            self._node.timers.after(1, self._open_more)
         return gone
 
     def report_strangers(self) -> None:
@@ -131,10 +140,10 @@ class LocalTopics:
             for number, partition in copies.items():
                 yield TopicPartition(topic_id.hex(), number), partition
 
-    def _wanted(self, topic: TopicImage) -> list[int]:
+    def _wanted(self, topic: TopicImage) -> dict[int, None]:
         """Return the partitions of a topic that belong here."""
         me = self._node.node_id
-        return [number for number, placed in enumerate(topic.partitions) if me in placed.replicas]
+        return {n: None for n, placed in enumerate(topic.partitions) if me in placed.replicas}
 
     def _configure(self, topic: TopicImage, defaults: dict[str, str]) -> None:
         """Pass a topic's configuration on where it changed; to work it out is dear."""
@@ -154,10 +163,10 @@ class LocalTopics:
         if partition.internal and before != (partition.leads, partition.leader_epoch):
             self._node.coordinators.leadership_changed(partition.name)
 
-    def _try_to_open(self, topic: TopicImage) -> None:
+    def _try_to_open(self, topic: TopicImage, wanted: Iterable[int]) -> None:
         """Open what is not open of a topic; where the disk refuses, try again later."""
         try:
-            self._open(topic)
+            self._open(topic, wanted)
         except (OSError, StorageError) as error:
             if topic.topic_id not in self._refused:
                 self._refused.add(topic.topic_id)
@@ -170,11 +179,20 @@ class LocalTopics:
         else:
             self._refused.discard(topic.topic_id)
 
+    def _open_more(self) -> None:
+        """Go on with what was left for later."""
+        self._opening = False
+        self._turns_left = OPENED_AT_ONCE
+        unopened, self._unopened = self._unopened, {}
+        found = [self._node.image.topic_by_id(topic_id) for topic_id in unopened]
+        self.reconcile([topic for topic in found if topic is not None])
+        self._turns_left = OPENED_AT_ONCE
+
     def _reopen(self) -> None:
         self._reopening = False
         self._node.metadata_changed(None)
 
-    def _open(self, topic: TopicImage) -> None:
+    def _open(self, topic: TopicImage, wanted: Iterable[int]) -> None:
         opened = self.by_id.setdefault(topic.topic_id, {})
         self.by_name[topic.name] = opened
         config = self._node.config_of(topic)
@@ -184,9 +202,14 @@ class LocalTopics:
             facts = {"topic": topic.name, "problem": owned.problem}
             event = "a topic's folder was not as expected"
             self._node.outbox.append(Notice("warning", event, facts))
-        for number in self._wanted(topic):
-            if number not in opened:
-                opened[number] = self._open_copy(topic, number, config, owned)
+        for number in wanted:
+            if number in opened:
+                continue
+            if not self._turns_left and not self._node.is_alone:
+                self._unopened[topic.topic_id] = None
+                return
+            self._turns_left -= 1
+            opened[number] = self._open_copy(topic, number, config, owned)
 
     def _open_copy(
         self, topic: TopicImage, number: int, config: TopicConfig, owned: Owned
@@ -213,6 +236,7 @@ class LocalTopics:
             self._node.commits,
             self._high_watermarks.pop(known, 0),
         )
+        partition.lost_records = recovered.lost_synced
         self.partitions[name] = partition
         return partition
 
@@ -235,15 +259,22 @@ class LocalTopics:
         partition = self.by_id[topic.topic_id].pop(number)
         del self.partitions[partition.name]
         partition.retire()
+        self._node.coordinators.leadership_changed(partition.name)
         self._discard(f"{self.folder(topic.name)}/{number}", f"{topic.topic_id.hex()}-{number}")
 
     def _discard(self, folder: str, retired_name: str) -> None:
-        """Take a folder out of sight, and have it deleted."""
+        """Take a folder out of sight, and have it deleted.
+
+        It must be out of sight for good before anything in it goes: a copy may be wanted here
+        again, and half of one that a power cut brings back looks as if records were deleted.
+        """
         base = f"{self._data}/{DELETED_FOLDER}"
         retired = f"{base}/{retired_name}"
         try:
             self._node.disk.make_folder(base)
             self._node.disk.rename(folder, retired)
+            self._node.disk.sync_folder(base)
+            self._node.disk.sync_folder(folder.rpartition("/")[0])
         except OSError as error:
             facts = {"folder": folder, "problem": str(error)}
             self._node.outbox.append(Notice("error", "a deleted topic's folder stays", facts))

@@ -93,11 +93,16 @@ class Maintenance:
         self._scrubbing = False
         by_path = dict(damage)
         for partition in self._node.partitions.values():
-            for segment in partition.log.segments[:-1]:
-                if segment.paths[0] in by_path:
-                    segment.trust.forget(segment)
-                    facts = {"file": segment.paths[0], "byte": by_path[segment.paths[0]]}
-                    self._node.outbox.append(Notice("error", "found damage", facts))
+            sealed = partition.log.segments[:-1]
+            damaged = [segment for segment in sealed if segment.paths[0] in by_path]
+            for segment in damaged:
+                segment.trust.forget(segment)
+                facts = {"file": segment.paths[0], "byte": by_path[segment.paths[0]]}
+                self._node.outbox.append(Notice("error", "found damage", facts))
+            if (
+                damaged
+            ):  # where in the segment, only its offsets could tell, which no checksum covers
+                partition.found_damage(max(damaged[0].base_offset, partition.log.start_offset))
 
     def _roll(self, partition: Partition, now_ms: int) -> None:
         """Seal the active segment where its time has come, whoever writes to it or not."""

@@ -37,6 +37,8 @@ NO_EPOCH = -1
 RETRY_MS = 50
 """Until a broker is let in it asks often: everybody waits for it."""
 PATIENCE_MS = 2_000
+FAREWELLS_MAX = 20
+"""So often a broker that stops tries to reach a controller."""
 LANE = "heartbeat"
 """Of its own: a late answer gives up everything else on its lane."""
 
@@ -56,6 +58,7 @@ class Membership:
         self._timer: Timer | None = None
         self._asking = False
         self._complained = False
+        self._failures = 0
 
     def begin(self, previous_epoch: int) -> Pending[bool]:
         """Register, and go on for as long as the process lives; answer once clients are served.
@@ -67,8 +70,9 @@ class Membership:
         return self._ready
 
     def leave(self) -> Pending[bool]:
-        """Have everything moved to others; answer once that is done."""
+        """Have everything moved to others; answer once that is done, or nobody can do it."""
         self._left = Pending()
+        self._failures = 0
         if self.broker_epoch == NO_EPOCH:
             self._left.complete(result=True)
         elif not self._asking:
@@ -81,11 +85,18 @@ class Membership:
             self._timer.cancel()
             self._timer = None
         if self._node.controller_id is None:
-            self._again(RETRY_MS)
+            self._lost()
         elif self.broker_epoch == NO_EPOCH:
             self._register(self._node.controller_id)
         else:
             self._tell(self._node.controller_id)
+
+    def _lost(self) -> None:
+        """Try again; where a broker wants to leave and nobody is left to tell, let it go."""
+        self._failures += 1
+        if self._left is not None and self._failures >= FAREWELLS_MAX:
+            self._left.complete(result=False)
+        self._again(RETRY_MS)
 
     def _again(self, delay_ms: int) -> None:
         self._asking = False
@@ -143,7 +154,7 @@ class Membership:
         )
         interval_ms = self._node.settings.cluster.broker_heartbeat_interval_ms
         answer = self._node.peers.ask(controller, request, lane=LANE, timeout_ms=interval_ms)
-        answer.when_done(self._heard, lambda _: self._again(RETRY_MS))
+        answer.when_done(self._heard, lambda _: self._lost())
 
     def _heard(self, response: BrokerHeartbeatResponse) -> None:
         if response.error_code:
@@ -155,6 +166,7 @@ class Membership:
                 self.is_active = False
             self._again(RETRY_MS)
             return
+        self._failures = 0
         self.is_active = not response.is_fenced
         if self._left is not None and response.should_shut_down:
             self._asking = False

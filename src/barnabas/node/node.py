@@ -131,7 +131,21 @@ class Node:
     @property
     def topic_defaults(self) -> dict[str, str]:
         """What topics inherit: the settings, and what was altered since."""
-        return {**self._static_defaults, **altered_defaults(self.image, self.node_id)}
+        return self.defaults_of(self.image)
+
+    def defaults_of(self, image: Image) -> dict[str, str]:
+        """What topics inherit where the metadata is such."""
+        return {**self._static_defaults, **altered_defaults(image, self.node_id)}
+
+    def settled_config(self, config: Mapping[str, str]) -> dict[str, str]:
+        """Return a new topic's configs with those that all brokers must agree on spelled out.
+
+        Who may be elected depends on how many must be in sync, which is no broker's own business.
+        """
+        name = "min.insync.replicas"
+        if self.is_alone or name in config:
+            return dict(config)
+        return {**config, name: self.topic_defaults[name]}
 
     def start(self, now_ms: int) -> Pending[bool]:
         """Load everything from disk; answer once this node serves, which alone is at once."""
@@ -200,7 +214,8 @@ class Node:
             return
         topics = self._affected(changes)
         gone = self.local.reconcile(topics)
-        if topics or gone:
+        # A topic may go of which there was no copy here, and groups of which there are offsets.
+        if topics or gone or any(isinstance(change, TopicDeleted) for change in changes or ()):
             self.coordinators.metadata_changed(gone)
         self.replicas.metadata_changed(changes)
         self.creation.metadata_changed()

@@ -54,14 +54,14 @@ class Copier(Watcher, Protocol):
         """Hear that the high watermark moved, which can wait until there is more to say."""
 
 
-class Following(Protocol):
-    """Whoever fills a follower's log."""
+class Keeper(Protocol):
+    """Whoever looks after a copy in its role."""
 
     def synced(self) -> None:
         """Hear that the log is as safe as its topic wants it, up to its end."""
 
-    def damaged(self, offset: int) -> None:
-        """Hear that stored records are damaged from an offset on."""
+    def damaged(self) -> None:
+        """Hear that stored records are damaged, from `damaged_at` on."""
 
     def retired(self) -> None:
         """Hear that the copy is not wanted any more."""
@@ -103,16 +103,18 @@ class Partition:
         "_waiting",
         "config",
         "copiers",
-        "following",
+        "damaged_at",
         "high_watermark",
         "in_sync",
         "internal",
         "is_short",
+        "keeper",
         "leader_epoch",
         "leader_high_watermark",
         "leader_id",
         "leads",
         "log",
+        "lost_records",
         "name",
         "placed",
         "retired",
@@ -153,8 +155,13 @@ class Partition:
         """Those who read what is committed."""
         self.copiers: dict[Copier, None] = {}
         """Followers, who read everything."""
-        self.following: Following | None = None
-        """Whoever fills the log from a leader's."""
+        self.keeper: Keeper | None = None
+        """Whoever fills the log from a leader's, or sees to it that somebody else leads."""
+        self.lost_records = False
+        """Whether the disk lost what this copy had acknowledged: it must not lead unless it is the
+        last, until it has everything again."""
+        self.damaged_at: int | None = None
+        """The first offset from which stored records turned out to be damaged."""
         self._waiting: deque[Waiting] = deque()
         self.retired = False
         self._flushing = False
@@ -232,6 +239,8 @@ class Partition:
     def hear(self, high_watermark: int) -> None:
         """Take note of the leader's high watermark, as a follower."""
         self.leader_high_watermark = high_watermark
+        if self.lost_records and high_watermark <= self.log.end_offset:
+            self.lost_records = False
         self._advance()
 
     def has_copied(self, size: int) -> None:
@@ -389,12 +398,18 @@ class Partition:
             return self.log.read(offset, limit_bytes, upper, at_least_one=at_least_one)
         except CorruptBatchError as error:
             self._complain("stored records are damaged", offset, error)
-            if self.following is not None:
-                self.following.damaged(offset)
+            self.found_damage(offset)
             raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
         except OSError as error:
             self._complain("the disk refused a read", offset, error)
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+
+    def found_damage(self, offset: int) -> None:
+        """Take note that stored records from an offset on are damaged, and have that seen to."""
+        if self.damaged_at is None or offset < self.damaged_at:
+            self.damaged_at = offset
+        if self.keeper is not None:
+            self.keeper.damaged()
 
     def aborted(self, offset: int, piece: FileSlice | None) -> tuple[tuple[int, int], ...]:
         """Return producer and first offset of aborted transactions that overlap what was read."""
@@ -431,8 +446,8 @@ class Partition:
         """
         self.retired = True
         self._flushing = True  # no more syncs: the files are going away
-        if self.following is not None:
-            self.following.retired()
+        if self.keeper is not None:
+            self.keeper.retired()
         self._let_go()
 
     def _let_go(self) -> None:
@@ -468,8 +483,8 @@ class Partition:
         self.log.finish_flush(task)
         self._maybe_flush()
         self._advance()
-        if self.following is not None and self.is_synced:
-            self.following.synced()
+        if self.keeper is not None and self.is_synced:
+            self.keeper.synced()
 
     def _write(self, records: memoryview, header: BatchHeader) -> int:
         try:

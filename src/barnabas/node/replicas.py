@@ -10,7 +10,8 @@ reckons with either outcome, and the request is repeated.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from barnabas.effects import Address
+from barnabas.controller.in_sync import GIVES_UP
+from barnabas.effects import Address, Notice
 from barnabas.metadata.image import PartitionImage
 from barnabas.metadata.records import BrokerChanged, MetadataRecord
 from barnabas.model.errors import ErrorCode
@@ -40,6 +41,28 @@ REFUSED = (
 """Answers that say for sure that a proposal was not and will not be accepted."""
 
 
+class LedCopy:
+    """A copy that leads, as long as its log is good."""
+
+    __slots__ = ("_partition", "_replicas")
+
+    def __init__(self, partition: Partition, replicas: "Replicas") -> None:
+        self._partition = partition
+        self._replicas = replicas
+
+    def synced(self) -> None:
+        """Nobody needs to know: the high watermark has moved."""
+
+    def damaged(self) -> None:
+        """Have somebody else lead who has what is damaged here."""
+        if self._partition.in_sync is not None:
+            self._partition.in_sync.gives_up = True
+            self._replicas.consider(self._partition)
+
+    def retired(self) -> None:
+        """Let go."""
+
+
 class Replicas:
     """The roles of all copies on one node."""
 
@@ -52,18 +75,24 @@ class Replicas:
         self._copies: dict[Partition, LocalCopy] = {}
         self._led: dict[Partition, None] = {}
         self._proposals: dict[Partition, None] = {}
+        self._declined: dict[Partition, PartitionImage] = {}
         self._asking = False
         self._looking = False
 
     def apply(self, partition: Partition, placed: PartitionImage) -> None:
         """Have a copy lead, follow somebody, or wait for somebody to lead."""
         now_ms = self._node.timers.now_ms
-        if placed.leader == self._me:
+        self._declined.pop(partition, None)
+        if placed.leader == self._me and partition.lost_records and len(placed.isr) > 1:
+            self._decline(partition, placed)
+        elif placed.leader == self._me:
             self._unfollow(partition)
             partition.lead(placed, self._me, now_ms)
             self._watch(partition)
         else:
             self._led.pop(partition, None)
+            if partition.leads:
+                partition.keeper = None
             self._follow(partition, placed)
 
     def fetched(self, partition: Partition, replica: int, broker_epoch: int, offset: int) -> None:
@@ -129,8 +158,12 @@ class Replicas:
     def _watch(self, partition: Partition) -> None:
         if partition.in_sync is None:
             self._led.pop(partition, None)
+            partition.keeper = None
             return
         self._led[partition] = None
+        partition.keeper = LedCopy(partition, self)
+        if partition.damaged_at is not None:
+            partition.keeper.damaged()
         if not self._looking:
             self._looking = True
             self._look_later()
@@ -159,6 +192,18 @@ class Replicas:
             copy = LocalCopy(partition, fetcher, self._me, self._node.outbox)
             self._copies[partition] = copy
             copy.begin()
+
+    def _decline(self, partition: Partition, placed: PartitionImage) -> None:
+        """Not lead, for others have what the disk lost here; have the controller choose them."""
+        self._unfollow(partition)
+        self._led.pop(partition, None)
+        partition.follow(placed)
+        self._declined[partition] = placed
+        self._proposals[partition] = None
+        facts = {"partition": str(partition.name), "end": partition.log.end_offset}
+        event = "does not lead: records are missing that had been synced"
+        self._node.outbox.append(Notice("error", event, facts))
+        self._propose()
 
     def _unfollow(self, partition: Partition) -> None:
         copy = self._copies.pop(partition, None)
@@ -199,7 +244,7 @@ class Replicas:
         """Ask the controller for what was proposed, unless it is being asked."""
         if self._asking:
             return
-        self._proposals = {each: None for each in self._proposals if _is_proposing(each)}
+        self._proposals = {each: None for each in self._proposals if self._is_proposing(each)}
         controller = self._node.controller_id
         if not self._proposals:
             return
@@ -231,7 +276,9 @@ class Replicas:
         )
 
     def _proposal(self, partition: Partition) -> AlterPartitionRequestPartitionData:
-        in_sync = partition.in_sync
+        in_sync, declined = partition.in_sync, self._declined.get(partition)
+        if declined is not None:
+            return _resignation(partition, declined, self._me)
         assert in_sync is not None
         assert in_sync.proposed is not None
         members = [
@@ -241,9 +288,11 @@ class Replicas:
         for member in members:
             if member.broker_id == self._me:
                 member.broker_epoch = self._my_epoch()
+        gives_up = self._me not in in_sync.proposed
         return AlterPartitionRequestPartitionData(
             partition_index=partition.name.partition,
             leader_epoch=partition.leader_epoch,
+            leader_recovery_state=GIVES_UP if gives_up else 0,
             new_isr_with_epochs=members,
             partition_epoch=in_sync.partition_epoch,
         )
@@ -256,23 +305,42 @@ class Replicas:
                 partition = by_key.get((topic.topic_id, told.partition_index))
                 if partition is not None:
                     self._settle(partition, told)
-        self._proposals = {each: None for each in self._proposals if _is_proposing(each)}
+        self._proposals = {each: None for each in self._proposals if self._is_proposing(each)}
         if self._proposals:
             self._ask_later()
         else:
             self._asking = False
 
     def _settle(self, partition: Partition, told: AlterPartitionResponsePartitionData) -> None:
-        """Take in what became of one proposal; where that is not known, it stands."""
+        """Take in what became of one proposal; where that is not known, it stands.
+
+        Who is out of sync is not known for sure before the image says so: it may have to say first
+        that more must be in sync, and until then a leader could take itself for enough.
+        """
         in_sync = partition.in_sync
         if in_sync is None or told.error_code in REFUSED:
             if in_sync is not None:
                 in_sync.proposed = None
             return
-        if told.error_code == 0 and told.leader_epoch == partition.leader_epoch:
+        nobody_left = set(partition.isr) <= set(told.isr)
+        if told.error_code == 0 and told.leader_epoch == partition.leader_epoch and nobody_left:
             partition.agree(told.isr, told.partition_epoch, self._node.timers.now_ms)
 
+    def _is_proposing(self, partition: Partition) -> bool:
+        in_sync = partition.in_sync
+        proposes = in_sync is not None and in_sync.proposed is not None
+        return not partition.retired and (proposes or partition in self._declined)
 
-def _is_proposing(partition: Partition) -> bool:
-    in_sync = partition.in_sync
-    return not partition.retired and in_sync is not None and in_sync.proposed is not None
+
+def _resignation(
+    partition: Partition, placed: PartitionImage, me: int
+) -> AlterPartitionRequestPartitionData:
+    """Return the proposal of a leader that has not begun to lead, and will not."""
+    others = [BrokerState(broker_id=member) for member in placed.isr if member != me]
+    return AlterPartitionRequestPartitionData(
+        partition_index=partition.name.partition,
+        leader_epoch=placed.leader_epoch,
+        new_isr_with_epochs=others,
+        leader_recovery_state=GIVES_UP,
+        partition_epoch=placed.partition_epoch,
+    )

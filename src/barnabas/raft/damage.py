@@ -10,6 +10,7 @@ what a follower copied may lie unsynced in front of such a batch, so followers l
 their own after each sync. The note itself is not synced: a lost or torn one says nothing.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator
 
 from barnabas.model.errors import CorruptBatchError, StorageError
@@ -18,6 +19,7 @@ from barnabas.model.ports import Disk
 from barnabas.protocol.records import HEADER_BYTES, BatchHeader, records, verify
 from barnabas.raft.control import Headers
 from barnabas.storage.checkpoints import read_number, write_number
+from barnabas.storage.log import START_OFFSET_FILE
 from barnabas.storage.names import LOG_SUFFIX, numbered, segment_name
 from barnabas.storage.walk import plausible
 
@@ -40,11 +42,14 @@ def note_end(disk: Disk, folder: str, offset: int, *, sync: bool) -> None:
 def refuse_damage(disk: Disk, folder: str, me: NodeId) -> None:
     """Raise `StorageError` where metadata that was synced here can no longer be read."""
     end, rest, where = 0, b"", folder
-    for base in numbered(disk, folder, LOG_SUFFIX):
-        where = f"{folder}/{segment_name(base)}{LOG_SUFFIX}"
-        end, rest = _readable_end(disk.read_bytes(where), max(base, end))
-        if rest:
-            break
+    for number, base in enumerate(_segments(disk, folder)):
+        path = f"{folder}/{segment_name(base)}{LOG_SUFFIX}"
+        content = disk.read_bytes(path)
+        if rest or (number and base != end):
+            rest += content  # whatever follows damage tells how much there was
+            continue
+        where = path
+        end, rest = _readable_end(content, base)
     committed = _noted_end(disk, folder)
     for header, batch in _whole_batches(rest):
         committed = max(committed, _synced_when_written(header, batch, me))
@@ -53,6 +58,13 @@ def refuse_damage(disk: Disk, folder: str, me: NodeId) -> None:
             f"{where} is damaged: metadata up to offset {committed} was committed, and only "
             f"that up to {end} can be read; restore {folder} from a backup"
         )
+
+
+def _segments(disk: Disk, folder: str) -> list[int]:
+    """Return where segments begin; those below the log's start may have been left by a crash."""
+    bases = numbered(disk, folder, LOG_SUFFIX)
+    start = read_number(disk, f"{folder}/{START_OFFSET_FILE}") or 0
+    return bases[max(0, bisect_right(bases, start) - 1) :]
 
 
 def _noted_end(disk: Disk, folder: str) -> int:

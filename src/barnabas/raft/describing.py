@@ -131,7 +131,8 @@ def _removed(outcome: Outcome) -> remove_raft_voter.RemoveRaftVoterResponse:
 def _voter_state(raft: "Raft", leader: Leader, voter: Voter) -> describe_quorum.ReplicaState:
     if voter.id == raft.me:
         now_ms = raft.timers.wall_ms
-        own = Replica(raft.key, raft.log.end_offset, 0, now_ms, now_ms)
+        own = Replica(raft.key, raft.log.end_offset)
+        own.fetched_wall_ms = own.caught_up_wall_ms = now_ms
         return _state(own)
     return _state(leader.replicas.of(voter) or Replica(voter.key))
 

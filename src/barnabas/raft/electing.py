@@ -186,8 +186,10 @@ class Resigned(Role):
 
     def enter(self) -> None:
         """Say so to everyone, and wait for whoever is next."""
-        self.after("election", self.raft.election_wait_ms(), self._stand)
-        for voter in self.raft.other_voters():
+        raft = self.raft
+        wait_ms = raft.election_wait_ms() if raft.is_voter else 4 * raft.retry_ms
+        self.after("election", wait_ms, self._stand)
+        for voter in raft.other_voters():
             self._tell(voter, 0)
 
     def _tell(self, voter: Voter, attempt: int) -> None:

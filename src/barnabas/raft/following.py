@@ -8,7 +8,7 @@ Where the leader no longer has what is asked for, a snapshot is fetched instead,
 takes the place of everything.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from barnabas.effects import Notice
 from barnabas.model.errors import CorruptBatchError, ErrorCode
@@ -33,6 +33,8 @@ from barnabas.raft.voters import LISTENER
 
 if TYPE_CHECKING:
     from barnabas.raft.machine import Raft
+
+REFUSALS_MAX = 3
 
 
 class Follower(Role):
@@ -118,7 +120,7 @@ class Follower(Role):
                 self._fetched_piece(response)
             else:
                 self._failures += 1
-                self._later()
+                self._lost_touch()
 
         leader = raft.leader_id
         address = None if leader is None else raft.address_of(leader, self._failures)
@@ -127,6 +129,17 @@ class Follower(Role):
     def is_awaited(self, ticket: int) -> bool:
         """Whether an answer belongs to the last request: none is heard twice, or late."""
         return ticket == self._ticket
+
+    def _lost_touch(self) -> None:
+        """Try again; where nobody answers at all, miss the leader before the time is over.
+
+        A process that is gone refuses connections at once. Should the others still hear of the
+        leader, they grant no pre-vote, and nothing is disturbed.
+        """
+        if self._failures >= REFUSALS_MAX:
+            self._miss_leader()
+        else:
+            self._later()
 
     def _later(self) -> None:
         self._snapshot = None
@@ -140,6 +153,7 @@ class Follower(Role):
                 self._later()
         else:
             self.has_fetched = True
+            self._failures = 0
             self._leader_is_there()
             self._take(answer)
 
@@ -157,7 +171,9 @@ class Follower(Role):
         try:
             log.append_copied(answer.records, self.raft.epoch)
         except CorruptBatchError as error:
-            notice = Notice("warning", "raft_fetched_damage", {"error": str(error)})
+            notice = Notice(
+                "warning", "metadata that was fetched is damaged", {"problem": str(error)}
+            )
             self.raft.outbox.append(notice)
             log.flush()
             self._later()
@@ -174,16 +190,27 @@ class Follower(Role):
         try:
             self.raft.log.truncate(divergence, self.raft.high_watermark)
         except DivergedError as error:
-            self.raft.outbox.append(Notice("critical", "raft_diverged", {"error": str(error)}))
-            self.raft.become(Halted(self.raft))
-            raise
+            self._halt(error)
         self.raft.log.flush()
         if self.raft.log.end_offset < before:
             self._fetch()
         else:
             self._later()
 
+    def _halt(self, error: DivergedError) -> NoReturn:
+        self.raft.outbox.append(
+            Notice(
+                "critical",
+                "the quorum's log contradicts what was committed",
+                {"problem": str(error)},
+            )
+        )
+        self.raft.become(Halted(self.raft))
+        raise error
+
     def _start_snapshot(self, snapshot: SnapshotId) -> None:
+        if snapshot.end_offset < self.raft.high_watermark:
+            self._halt(DivergedError(f"a snapshot that ends at {snapshot.end_offset} is too old"))
         self._snapshot = snapshot
         self._pieces = bytearray()
         self._fetch_piece()
@@ -220,7 +247,9 @@ class Follower(Role):
         try:
             loaded = decode(snapshot, content)
         except CorruptBatchError as error:
-            self.raft.outbox.append(Notice("warning", "raft_fetched_damage", {"error": str(error)}))
+            self.raft.outbox.append(
+                Notice("warning", "metadata that was fetched is damaged", {"problem": str(error)})
+            )
             self._later()
             return
         self.raft.install(loaded, content)

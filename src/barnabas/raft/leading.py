@@ -78,13 +78,12 @@ class Leader(Role):
         try:
             raft.log.append_control([change], raft.epoch, raft.timers.wall_ms)
         except OSError as error:
-            notice = Notice("warning", "raft_write_refused", {"error": str(error)})
+            notice = Notice("warning", "the disk refused metadata", {"problem": str(error)})
             raft.outbox.append(notice)
             raft.resign()
             return
         self._appended()
-        self._call_voters()
-        self._check_quorum()
+        self._watch_voters()
 
     def leave(self) -> None:
         """Answer everyone who waits: somebody else leads, or nobody."""
@@ -113,7 +112,9 @@ class Leader(Role):
     def append_voters(self) -> None:
         """Go on after the membership changed: what is a majority may have, too."""
         self._appended()
-        self.advance()
+        self._watch_voters()
+        if self.raft.role is self:
+            self.advance()
 
     def _appended(self) -> None:
         self.raft.log.flush()
@@ -173,7 +174,7 @@ class Leader(Role):
             raft.log.end_offset,
             raft.timers.now_ms,
             raft.timers.wall_ms,
-        )
+        ).high_watermark = facts.high_watermark
         self.advance()
         if raft.role is self:
             self.membership.fetched()
@@ -219,6 +220,12 @@ class Leader(Role):
             if facts.log_end.offset < end or facts.high_watermark < high_watermark:
                 self._release(parked)
 
+    def _watch_voters(self) -> None:
+        """Keep an eye on the others, where there are any: a lone voter sleeps."""
+        if not self.raft.is_lone:
+            self._call_voters()
+            self._check_quorum()
+
     def _call_voters(self) -> None:
         """Tell voters that have not fetched for a while who leads."""
         settings, now_ms = self.raft.settings, self.raft.timers.now_ms
@@ -248,7 +255,11 @@ class Leader(Role):
         left_ms = last_ms + allowed_ms - raft.timers.now_ms
         if left_ms <= 0:
             raft.outbox.append(
-                Notice("warning", "raft_lost_majority", {"epoch": raft.epoch, "node": raft.me})
+                Notice(
+                    "warning",
+                    "the controller lost the majority",
+                    {"epoch": raft.epoch, "node": raft.me},
+                )
             )
             raft.resign()
         else:

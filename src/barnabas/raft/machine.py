@@ -181,6 +181,11 @@ class Raft:
         return self.voters.includes(self.key)
 
     @property
+    def is_lone(self) -> bool:
+        """Whether this node is all the majority there is."""
+        return len(self.voters) == 1 and self.is_voter
+
+    @property
     def log_end(self) -> LogEnd:
         """How up to date this node's log is."""
         return LogEnd(self.log.last_epoch, self.log.end_offset)
@@ -201,10 +206,7 @@ class Raft:
 
     def open(self) -> Recovered:
         """Read what was stored; raise `StorageError` where what was promised is damaged."""
-        if not self._disk.exists(self._folder):
-            self._disk.make_folder(self._folder)
-        # Votes are kept in it, and no vote is safe in a folder that may vanish.
-        self._disk.sync_folder(self._folder.rpartition("/")[0])
+        self._make_folder()
         stored = self._state_file.load()
         self.directory = load_directory_id(self._disk, self._folder, self.rng, new=stored is None)
         snapshot = self.snapshots.open()
@@ -224,14 +226,16 @@ class Raft:
         """Take part. A lone voter leads at once, with all it has committed."""
         if self.leader_id == self.me:
             self.forget_leader()
-        if self._is_lone:
+        if self.is_lone:
             self.stand()
             self.commit_now()
         elif self.leader_id is not None and self.address_of(self.leader_id) is not None:
             self.become(Follower(self))
         else:
             self.forget_leader()
-            self.become(Unattached(self))
+            # A pre-vote disturbs nobody, and a cluster that starts has waited long enough.
+            soon_ms = self.rng.randint(1, max(1, self.settings.election_timeout_ms // 4))
+            self.become(Unattached(self, soon_ms))
 
     def propose(self, records: Sequence[Pair], now_ms: int) -> int:
         """Append records as the active leader; they count once `high_watermark` reaches the result.
@@ -246,16 +250,22 @@ class Raft:
     def commit_now(self) -> None:
         """Sync here and now, while nobody is served: what a lone voter proposed is committed."""
         self.log.flush_now()
-        while isinstance(self.role, Leader) and self._is_lone:
+        while isinstance(self.role, Leader) and self.is_lone:
             self.role.advance()
             if self.high_watermark == self.end_offset:
                 break
             self.log.flush_now()  # committing may have led to more
 
+    def applied_offsets(self) -> dict[NodeId, int]:
+        """Return up to where other nodes know the log to be committed, as the leader hears."""
+        if not isinstance(self.role, Leader):
+            return {}
+        return {replica.key.id: replica.high_watermark for replica in self.role.replicas}
+
     def resign(self) -> None:
         """Lead no more, and have the others elect another at once. A lone voter stays."""
         leader = self.role
-        if not isinstance(leader, Leader) or self._is_lone:
+        if not isinstance(leader, Leader) or self.is_lone:
             return
         successors = leader.successors()
         self.forget_leader()
@@ -431,16 +441,21 @@ class Raft:
         """Tell a copy who leads instead."""
         return fetch_response(FetchAnswer(self.leadership, error))
 
-    @property
-    def _is_lone(self) -> bool:
-        return len(self.voters) == 1 and self.is_voter
-
     def election_wait_left(self) -> int | None:
         """Return what is left of a wait: later epochs must not put it off for ever."""
         role = self.role
         if isinstance(role, Unattached):
             return max(1, role.deadline_ms - self.timers.now_ms)
         return None
+
+    def _make_folder(self) -> None:
+        """Have a folder; votes are kept in it, and none is safe in one that may vanish."""
+        # An earlier version wrote long logs anew beside themselves, and may have died meanwhile.
+        old = f"{self._folder}.old"
+        if not self._disk.exists(self._folder) and self._disk.exists(old):
+            self._disk.rename(old, self._folder)
+        self._disk.make_folder(self._folder)
+        self._disk.sync_folder(self._folder.rpartition("/")[0])
 
     def _flushed(self) -> None:
         self.role.flushed()
@@ -480,7 +495,13 @@ class Raft:
             self.snapshots.store(snapshot, content)
             self.log.summed_up(snapshot, self.settings.snapshot_after_records)
         except OSError as error:
-            self.outbox.append(Notice("warning", "raft_snapshot_refused", {"error": str(error)}))
+            self.outbox.append(
+                Notice(
+                    "warning",
+                    "the disk refused a snapshot of the metadata",
+                    {"problem": str(error)},
+                )
+            )
             return
         self._remove_old_snapshots()
 

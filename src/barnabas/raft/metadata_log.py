@@ -6,6 +6,7 @@ that this node's history is not its own, and never below the high watermark.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from barnabas.effects import Effect, Flush, Remove
@@ -232,8 +233,12 @@ class MetadataLog:
         self._log.flush()
 
     def note_synced(self) -> None:
-        """Leave word of how far a follower has synced, for a later start to hold against it."""
-        note_end(self._disk, self.folder, self.flushed_offset, sync=False)
+        """Leave word of how far a follower has synced, for a later start to hold against it.
+
+        Where the disk is full, what was noted last stands: it says less, and nothing wrong.
+        """
+        with suppress(OSError):
+            note_end(self._disk, self.folder, self.flushed_offset, sync=False)
 
     def summed_up(self, base: SnapshotId, keep_records: int) -> None:
         """Let go of segments that a snapshot covers, but for some that slow followers may want."""

@@ -17,6 +17,8 @@ class Replica:
 
     key: ReplicaKey
     end_offset: int = -1
+    high_watermark: int = -1
+    """What it knows to be committed."""
     contact_ms: int = -1
     """When it last asked for anything, by the clock that never jumps."""
     fetched_wall_ms: int = -1
@@ -46,7 +48,7 @@ class Replicas:
 
     def fetched(
         self, key: ReplicaKey, offset: int, end_offset: int, now_ms: int, wall_ms: int
-    ) -> None:
+    ) -> Replica:
         """Take note of a fetch from an offset while the leader's log ended at another."""
         replica = self.contacted(key, now_ms)
         if offset >= end_offset:
@@ -55,6 +57,7 @@ class Replicas:
             replica.caught_up_wall_ms = max(replica.caught_up_wall_ms, replica.fetched_wall_ms)
         replica.end_offset = offset
         replica.fetched_wall_ms, replica.leader_end_offset = wall_ms, end_offset
+        return replica
 
     def of(self, voter: Voter) -> Replica | None:
         """Return the copy that speaks for a voter; the one last heard of, where it may be any."""

@@ -90,7 +90,7 @@ class Role:
         try:
             action()
         except OSError as error:
-            notice = Notice("warning", "raft_write_refused", {"error": str(error)})
+            notice = Notice("warning", "the disk refused metadata", {"problem": str(error)})
             self.raft.outbox.append(notice)
             if self.raft.role is self:
                 self.after(what, self.raft.retry_ms, self.again)

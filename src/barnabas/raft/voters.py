@@ -3,7 +3,8 @@
 A voter is an id and a directory id: a node that lost its disk comes back under the same id with
 another directory, and must not speak for the one that acknowledged records (KIP-853). The set that
 operators write into the settings knows no directories. The first leader learns them and writes the
-set into the log; from then on the log says who votes.
+set into the log; from then on the log says who votes. Until every voter has that record, a
+lost disk cannot be told from a new one: a cluster should be whole once before it is relied on.
 
 A set counts from the moment it is appended, committed or not, and is undone where its record is cut
 away (Raft dissertation, 4.1).

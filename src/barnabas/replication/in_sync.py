@@ -61,6 +61,7 @@ class InSync:
     __slots__ = (
         "_followers",
         "epoch_start",
+        "gives_up",
         "isr",
         "me",
         "min_isr",
@@ -80,6 +81,8 @@ class InSync:
         """What the controller was asked for and has not answered."""
         self.partition_epoch = -1
         self.min_isr = 1
+        self.gives_up = False
+        """Whether the leader's own log is damaged, so that somebody else should lead."""
         self._followers: dict[int, Follower] = {}
 
     def place(
@@ -159,6 +162,8 @@ class InSync:
             if each == self.me
             or not self._leaves(each, high_watermark, leader_end, now_ms, lag_max_ms)
         ]
+        if self.gives_up and len(kept) > 1:
+            return [each for each in kept if each != self.me]
         joining = [
             each
             for each, follower in self._followers.items()

@@ -25,8 +25,9 @@ from barnabas.storage.compaction import Cleaned, Group
 from barnabas.storage.flush import FlushTask, carry_out
 
 RunEvent = Callable[..., None]
-SYNC_FAILED = 70
-"""The exit code after a failed sync."""
+CRITICAL = "critical"
+CANNOT_GO_ON = 70
+"""The exit code after a failed sync, and wherever else going on would do harm."""
 
 log = get("barnabas.server")
 
@@ -74,6 +75,8 @@ class EffectDriver:
                     self._peers.ask(effect)
                 case Notice():
                     getattr(log, effect.level)(effect.event, **effect.facts)
+                    if effect.level == CRITICAL:
+                        os._exit(CANNOT_GO_ON)
         self._peers.flush()
 
     def in_background(self, chore: Callable[[], None]) -> None:
@@ -172,4 +175,4 @@ def stop_at_once(error: BaseException) -> None:
     """End the process after a failed sync, without a word to anybody who waits for an answer."""
     with contextlib.suppress(Exception):
         log.error("a sync failed, so this process stops", problem=str(error.__cause__ or error))
-    os._exit(SYNC_FAILED)
+    os._exit(CANNOT_GO_ON)

@@ -1,15 +1,24 @@
-"""Run seeds: `python -m barnabas.sim --seed 1 --seeds 1000`, and one with its trace: `--trace`."""
+"""Run seeds: `python -m barnabas.sim --seed 1 --seeds 1000`, and one with its trace: `--trace`.
+
+Each seed is played twice: in a world with a lone broker, and in one with a cluster.
+"""
 
 import argparse
 import sys
 import time
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from itertools import product
 
+from barnabas.sim.cluster_run import run_cluster
 from barnabas.sim.run import Result, run
 
 SHOWN_EVERY_S = 5
 LINE_CHARS = 300
+WORLDS = {"lone": run, "cluster": run_cluster}
+
+Played = tuple[str, Result]
 
 
 def main() -> int:
@@ -17,39 +26,57 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="barnabas.sim", description=__doc__)
     parser.add_argument("--seed", type=int, default=0, help="the first seed (0)")
     parser.add_argument("--seeds", type=int, default=1, help="how many (1)")
+    parser.add_argument("--world", choices=sorted(WORLDS), help="one kind of world alone")
     parser.add_argument("--trace", action="store_true", help="show everything that happened")
     parser.add_argument("--jobs", type=int, default=1, help="how many at a time (1)")
     wanted = parser.parse_args()
+    worlds = [wanted.world] if wanted.world else list(WORLDS)
+    total = wanted.seeds * len(worlds)
     started_s = shown_s = time.monotonic()
     failed, events, simulated_ms = 0, 0, 0
-    with ProcessPoolExecutor(wanted.jobs) as pool:
-        seeds = range(wanted.seed, wanted.seed + wanted.seeds)
-        play = partial(run, keep_trace=wanted.trace)
-        results = pool.map(play, seeds, chunksize=8) if wanted.jobs > 1 else map(play, seeds)
-        for done, result in enumerate(results, 1):
-            failed += show(result, trace=wanted.trace)
-            events, simulated_ms = events + result.events, simulated_ms + result.simulated_ms
-            now_s = time.monotonic()
-            if now_s - shown_s > SHOWN_EVERY_S or done == wanted.seeds:
-                shown_s = now_s
-                rate = done / (now_s - started_s)
-                say(
-                    f"{done} of {wanted.seeds} seeds, {failed} failed, {events} events, "
-                    f"{simulated_ms // 1000} s simulated, {rate:.1f} seeds/s"
-                )
+    for done, (world, result) in enumerate(played(wanted, worlds), 1):
+        failed += show(world, result, trace=wanted.trace)
+        events, simulated_ms = events + result.events, simulated_ms + result.simulated_ms
+        now_s = time.monotonic()
+        if now_s - shown_s > SHOWN_EVERY_S or done == total:
+            shown_s = now_s
+            rate = done / (now_s - started_s)
+            say(
+                f"{done} of {total} worlds, {failed} failed, {events} events, "
+                f"{simulated_ms // 1000} s simulated, {rate:.1f} worlds/s"
+            )
     return min(failed, 1)
 
 
-def show(result: Result, *, trace: bool) -> bool:
+def played(wanted: argparse.Namespace, worlds: list[str]) -> Iterator[Played]:
+    """Play every seed in every world."""
+    chosen = product(range(wanted.seed, wanted.seed + wanted.seeds), worlds)
+    one = partial(play, keep_trace=wanted.trace)
+    if wanted.jobs == 1:
+        yield from map(one, chosen)
+        return
+    with ProcessPoolExecutor(wanted.jobs) as pool:
+        yield from pool.map(one, chosen, chunksize=8)
+
+
+def play(chosen: tuple[int, str], *, keep_trace: bool) -> Played:
+    """Play one seed in one world."""
+    seed, world = chosen
+    return world, WORLDS[world](seed, keep_trace=keep_trace)
+
+
+def show(world: str, result: Result, *, trace: bool) -> bool:
     """Print a trace that was asked for, and what went wrong; return whether anything did."""
     for line in result.trace:
         say(line[:LINE_CHARS])
+    seed = f"seed {result.seed} ({world})"
     if result.problem is not None:
-        say(f"seed {result.seed} fails at {result.simulated_ms} ms: {result.problem.strip()}")
+        say(f"{seed} fails at {result.simulated_ms} ms: {result.problem.strip()}")
         if not trace:
-            say(f"  to see how: python -m barnabas.sim --seed {result.seed} --trace")
+            how = f"--world {world} --seed {result.seed}"
+            say(f"  to see how: python -m barnabas.sim {how} --trace")
     elif trace:
-        say(f"seed {result.seed} is fine; digest {result.digest}")
+        say(f"{seed} is fine; digest {result.digest}")
     return result.problem is not None
 
 

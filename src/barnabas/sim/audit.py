@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 from barnabas.model.ids import TopicPartition
 from barnabas.sim.actor import Talk
+from barnabas.sim.cluster import Cluster
 from barnabas.sim.growth import Growth
-from barnabas.sim.host import Host
 from barnabas.sim.ledger import End, Ledger, OffsetRead, OffsetWrite, Sent, Txn
 from barnabas.sim.member import GroupClient
 from barnabas.sim.reader import Reader, Shown
@@ -37,12 +37,16 @@ class AuditLookUp(GroupClient):
 
 
 def audit_readers(
-    world: World, host: Host, ledger: Ledger, growth: Growth, partitions: Iterable[TopicPartition]
+    world: World,
+    cluster: Cluster,
+    ledger: Ledger,
+    growth: Growth,
+    partitions: Iterable[TopicPartition],
 ) -> list[AuditReader]:
     """Return readers of everything, at both isolation levels."""
     return [
         AuditReader(
-            world, host, f"audit-{partition}", ledger, growth, partition, committed=committed
+            world, cluster, f"audit-{partition}", ledger, growth, partition, committed=committed
         )
         for partition in partitions
         for committed in (False, True)
@@ -89,7 +93,7 @@ def check_offsets(ledger: Ledger) -> None:
             _check_read(read, writes)
         for earlier in reads:
             for later in reads:
-                if earlier.answered_ms < later.sent_ms:
+                if earlier.answered_ms < later.sent_ms and later.is_current:
                     _check_pair(earlier, later)
 
 
@@ -160,7 +164,7 @@ def _check_read(read: OffsetRead, writes: list[OffsetWrite]) -> None:
     found = read.write
     if found is not None:
         _check_found(found)
-    for write in writes:
+    for write in writes if read.is_current else ():
         if write.refused or write.confirmed_ms >= read.sent_ms:
             continue
         if found is None or write.sent_ms > found.stored_ms:

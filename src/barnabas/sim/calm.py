@@ -3,9 +3,9 @@
 from barnabas.model.ids import TopicPartition
 from barnabas.model.pending import Pending
 from barnabas.node.node import Node
+from barnabas.sim.cluster import Cluster
 from barnabas.sim.committers import Committer
 from barnabas.sim.consumer_member import ConsumerMember
-from barnabas.sim.host import Host
 from barnabas.sim.member import Member
 from barnabas.sim.producer import IdempotentProducer
 from barnabas.sim.scenario import FLOW, Scenario
@@ -23,12 +23,12 @@ class Calm:
 
     def __call__(self) -> bool:
         """Tell whether everybody got on since, and every group is settled."""
-        node = self._scenario.host.node
-        if node is None:
+        cluster = self._scenario.cluster
+        if len(cluster.nodes) < len(cluster.hosts):
             return False
         progress = self._progress()
         gets_on = all(progress[name] > before for name, before in self._before.items())
-        return gets_on and self._groups_are_settled(node)
+        return gets_on and self._groups_are_settled(cluster.nodes)
 
     def _progress(self) -> dict[str, int]:
         """Return how much each has done; those who share a flow count as one."""
@@ -43,13 +43,14 @@ class Calm:
                 done[producer.name] = producer.ended
         return done
 
-    def _groups_are_settled(self, node: Node) -> bool:
+    def _groups_are_settled(self, nodes: list[Node]) -> bool:
         members = self._scenario.of(Member)
         if not all(member.settled for member in members):
             return False
         names = {member.group for member in members}
         states = {
             name: group.state
+            for node in nodes
             for shard in node.coordinators.groups.all_shards()
             for name, group in shard.machine.groups.items()
         }
@@ -70,15 +71,27 @@ def _owned(members: list[Member] | list[ConsumerMember]) -> list[TopicPartition]
     return sorted(partition for member in members for partition in member.owned)
 
 
-def is_quiet(host: Host) -> bool:
+def is_quiet(cluster: Cluster) -> bool:
     """Tell whether nothing is open any more: no request, no transaction, no sync."""
-    node = host.node
-    assert node is not None
     logs_are_quiet = all(
         partition.last_stable_offset == partition.high_watermark == partition.log.end_offset
+        for node in cluster.nodes
         for partition in node.partitions.values()
     )
-    return logs_are_quiet and not host.links and not _has_open_transactions(node)
+    unanswered = any(not link.peer for host in cluster.hosts for link in host.links)
+    return logs_are_quiet and not unanswered and not any(map(_has_open_transactions, cluster.nodes))
+
+
+def all_in_sync(cluster: Cluster) -> bool:
+    """Tell whether every copy is in sync where the cluster's metadata is newest."""
+    if cluster.controller is None or cluster.controller.node is None:
+        return False
+    topics = cluster.controller.node.image.topics.values()
+    placed = [partition for topic in topics for partition in topic.partitions]
+    return all(
+        sorted(one.isr) == sorted(one.replicas) and not one.adding and not one.removing
+        for one in placed
+    )
 
 
 def _has_open_transactions(node: Node) -> bool:

@@ -14,7 +14,6 @@ from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupReq
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from barnabas.sim.actor import Answer, Asking, Sleep, Talk
-from barnabas.sim.coordinated import PASSING
 from barnabas.sim.host import SESSION_MS
 from barnabas.sim.member import Member
 from barnabas.sim.requests import GROUP
@@ -131,7 +130,7 @@ class ClassicMember(Member):
             if self.commits and self.owned and self.rng.random() < 0.5:
                 yield from self._commit()
             code = yield from self._heartbeat()
-            if code is not None and code is not ErrorCode.NONE and code not in PASSING:
+            if code is not None and code is not ErrorCode.NONE and not self.passes(code):
                 self._accepted(code)
                 return
             if self.restless and self.rng.random() < self.restless:
@@ -166,11 +165,10 @@ class ClassicMember(Member):
         """Learn from an error; return whether there was none."""
         if code in LOST_MEMBERSHIP:
             self.member_id = ""
-        elif code not in (
+        elif not self.passes(code) and code not in (
             ErrorCode.NONE,
             ErrorCode.REBALANCE_IN_PROGRESS,
             ErrorCode.ILLEGAL_GENERATION,
-            *PASSING,
         ):
             raise InvariantError(f"{self.name} is refused with {code.name}")
         return code is ErrorCode.NONE
@@ -180,6 +178,6 @@ class ClassicMember(Member):
         self.owned = set()
         while self.member_id:
             answer = yield from self.ask(LeaveGroupRequest(group_id=self.group, members=[leaver]))
-            if answer is not None and ErrorCode(answer.error_code) not in PASSING:
+            if answer is not None and not self.passes(ErrorCode(answer.error_code)):
                 return
             yield from self.pause_before_retry()

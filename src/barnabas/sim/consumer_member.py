@@ -13,7 +13,6 @@ from barnabas.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 from barnabas.sim.actor import Asking, Sleep, Talk
-from barnabas.sim.coordinated import PASSING
 from barnabas.sim.member import Member
 from barnabas.sim.requests import GROUP
 from barnabas.sim.world import InvariantError
@@ -77,7 +76,7 @@ class ConsumerMember(Member):
         elif code in LOST_MEMBERSHIP:
             self.world.note(self.name, f"is put out: {code.name}")
             self._begin()
-        elif code in PASSING:
+        elif self.passes(code):
             self._reported = None
         elif code is ErrorCode.UNRELEASED_INSTANCE_ID and self.instance_id and not before:
             yield from self.pause_before_retry()
@@ -118,7 +117,10 @@ class ConsumerMember(Member):
             self.world.note(self.name, f"owns {numbers} in epoch {self.epoch}")
         # What has to go goes first; what comes was free, or it would not have been told.
         self.owned = set(self._told)
-        self.ownership.believe(self.group, self.member_id, self.owned, sent_ms)
+        if self.is_current(self.group):
+            self.ownership.believe(self.group, self.member_id, self.owned, sent_ms)
+        else:
+            self.ownership.forget(self.group, self.member_id)
 
     def _partitions_in(self, assignment: Assignment) -> set[TopicPartition]:
         return {
@@ -146,6 +148,6 @@ class ConsumerMember(Member):
         )
         while True:
             answer = yield from self.ask(request)
-            if answer is not None and ErrorCode(answer.error_code) not in PASSING:
+            if answer is not None and not self.passes(ErrorCode(answer.error_code)):
                 return
             yield from self.pause_before_retry()

@@ -1,12 +1,12 @@
 """What may only grow, for whoever looks: high watermarks, last stable offsets, generations.
 
 An answer counts from when its question was sent: what anybody had heard by then is the least that
-it may say.
+it may say. In a cluster that is true of each broker, and for as long as it runs: one that takes
+over knows what is committed, but learns only then how much of what it has that is.
 """
 
 from collections.abc import Hashable
 
-from barnabas.model.ids import TopicPartition
 from barnabas.sim.world import InvariantError
 
 Floor = tuple[int, int]
@@ -16,15 +16,15 @@ class Growth:
     """The largest numbers that anybody has heard."""
 
     def __init__(self) -> None:
-        self._offsets: dict[TopicPartition, Floor] = {}
+        self._offsets: dict[Hashable, Floor] = {}
         self._numbers: dict[Hashable, int] = {}
 
-    def floor(self, partition: TopicPartition) -> Floor:
+    def floor(self, partition: Hashable) -> Floor:
         """Return what an answer to a question that is sent now must reach."""
         return self._offsets.get(partition, (0, 0))
 
     def observe(
-        self, partition: TopicPartition, floor: Floor, high_watermark: int, last_stable: int
+        self, partition: Hashable, floor: Floor, high_watermark: int, last_stable: int
     ) -> None:
         """Hear a high watermark and a last stable offset."""
         if high_watermark < floor[0]:

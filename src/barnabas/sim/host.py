@@ -3,13 +3,17 @@
 What `server/` does on an event loop happens here by the world's clock: frames come in, answers go
 out in the order of the requests, effects are carried out after each event, timers fire when due.
 A mistake of the broker's that a real server would log and survive ends the simulation.
+
+A machine may stand still: everything that happens to the broker meanwhile happens when it goes on.
+Its clock on the wall may be wrong, and jump; the one that measures how long things take does not.
 """
 
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 
-from barnabas.effects import Effect, Flush, Notice, Remove
+from barnabas.effects import Address, Ask, Effect, Flush, Notice, Remove
 from barnabas.handlers.registry import Answer, dispatch, serve_itself
 from barnabas.handlers.shapes import Shapes
 from barnabas.model.errors import WireError
@@ -22,14 +26,18 @@ from barnabas.model.settings import (
 )
 from barnabas.node.node import Node
 from barnabas.sim.faults import Faults
+from barnabas.sim.lanes import Lanes
 from barnabas.sim.memory_disk import MemoryDisk
 from barnabas.sim.network import Link, Slot
+from barnabas.sim.wires import Wires
 from barnabas.sim.world import InvariantError, World
 from barnabas.storage.flush import carry_out
+from barnabas.storage.names import LOG_SUFFIX
 
 START_MS = 1_700_000_000_000
 CHECKPOINT_INTERVAL_MS = 10_000
 STALL_MS_MAX = 8_000
+LEAVE_PATIENCE_MS = 3_000
 
 SESSION_MS = 6_000
 SETTINGS = Settings(
@@ -44,9 +52,23 @@ SETTINGS = Settings(
 class Host:
     """A machine with a broker."""
 
-    def __init__(self, world: World, faults: Faults) -> None:
+    def __init__(
+        self,
+        world: World,
+        faults: Faults,
+        *,
+        name: str = "broker",
+        settings: Settings = SETTINGS,
+        wires: Wires | None = None,
+        neighbours: dict[Address, "Host"] | None = None,
+    ) -> None:
         self.world = world
         self.faults = faults
+        self.name = name
+        self.settings = settings
+        self.wires = Wires(world) if wires is None else wires
+        self.neighbours = {} if neighbours is None else neighbours
+        """The brokers there are, this one too, by where they listen for each other."""
         self.disk = MemoryDisk()
         self.life = 0
         self.node: Node | None = None
@@ -55,49 +77,122 @@ class Host:
         """What must hold after each event of the broker's."""
         self.on_bad_sync: Callable[[], None] = lambda: None
         """Called where the power is to go in the middle of a sync."""
+        self.on_ask: Callable[[Host, Ask], None] = lambda *_: None
+        """Called when the broker has asked another for something."""
+        self.skew_ms = 0
+        """How far the clock on the wall is ahead."""
+        self.damaged = False
+        """Whether what it has on disk may be wrong."""
+        self.serves = False
+        """Whether clients can connect: others must have let the broker in first."""
+        self.paused = False
+        self._backlog: deque[tuple[int, Callable[[], object]]] = deque()
+        self._lanes = Lanes(self)
         self._shapes: Shapes
         self._armed_ms: int | None = None
 
     def start(self) -> None:
         """Start a broker on what the disk holds; a little room is kept for that (see app.py)."""
         self.life += 1
-        node = Node(SETTINGS, self.disk, Random(self.world.rng.getrandbits(64)))
+        self.serves = False
+        node = Node(self.settings, self.disk, Random(self.world.rng.getrandbits(64)))
         serve_itself(node)
         node.timers.now_ms, node.timers.wall_ms = self.world.now_ms, self._wall_ms
         full_room, self.disk.room = self.disk.room, None
-        node.start(self._wall_ms)
+        node.start(self._wall_ms).when_done(self._serve)
         self.disk.room = full_room
         self.node = node
         self._shapes = Shapes(node)
         self._armed_ms = None
-        self.world.note("broker", f"starts its life {self.life}")
+        self.world.note(self.name, f"starts its life {self.life}")
         node.timers.after(CHECKPOINT_INTERVAL_MS, self._checkpoint)
         self._after_event(node)
 
-    def stop(self) -> None:
-        """Do what a broker does before it ends by itself: sync everything, leave a marker."""
-        assert self.node is not None
-        self.world.note("broker", "stops")
-        for partition in self.node.partitions.values():
+    def stop(self, then: Callable[[], None]) -> None:
+        """Do what a broker does before it ends by itself: have others take over, sync everything,
+        leave a marker. How long others take is not waited for without end (see app.py)."""
+        node, life = self.node, self.life
+        assert node is not None
+        self.world.note(self.name, "stops")
+
+        def end() -> None:
+            if life != self.life:
+                return
+            if self.paused:
+                self.world.after(LEAVE_PATIENCE_MS, end)
+                return
+            self.act(life, node.quorum.raft.resign)
+            self._close(node)
+            then()
+
+        if node.is_alone:
+            self._close(node)
+            then()
+        else:
+            self.act(life, lambda: self._leave(node, lambda: self.world.after(0, end)))
+            self.world.after(LEAVE_PATIENCE_MS, end)
+
+    def _leave(self, node: Node, left: Callable[[], None]) -> None:
+        node.membership.leave().when_done(lambda _: left())
+
+    def _serve(self, _: bool) -> None:
+        self.serves = True
+
+    def _close(self, node: Node) -> None:
+        for partition in node.partitions.values():
             partition.log.flush()
         with suppress(OSError):  # a full disk: the next start checks everything
-            self.node.stop()
+            node.stop()
+
+    def flip(self) -> None:
+        """Have a bit of a log tip over, on the drive and for every reader."""
+        rng, base = self.world.rng, f"{self.settings.broker.data_dir}/topics"
+        folders = [f"{base}/{t}/{p}" for t in self.disk.list(base) for p in "0123"]
+        paths = [f"{folder}/{name}" for folder in folders for name in self.disk.list(folder)]
+        logs = [path for path in paths if path.endswith(LOG_SUFFIX) and self.disk.size(path)]
+        if logs:
+            path = rng.choice(logs)
+            bit = rng.randrange(8 * self.disk.size(path))
+            self.world.note(self.name, f"has bit {bit} of {path} tip over")
+            self.damaged = True
+            self.disk.flip(path, bit)
 
     def kill(self, *, power_cut: bool) -> None:
         """End the broker without a word; with the power goes what was not synced."""
-        self.world.note("broker", "loses power" if power_cut else "is killed")
+        self.world.note(self.name, "loses power" if power_cut else "is killed")
         self.life += 1
-        self.node = None
+        self.node, self.serves = None, False
         if power_cut:
             self.disk.power_cut(self.world.rng)
         for link in list(self.links):
             link.reset()
         self.links.clear()
+        self._lanes.close()
+        self._backlog.clear()
+        self.paused = False
+
+    def pause(self) -> None:
+        """Stand still, as a process does that got SIGSTOP: frames and timers wait."""
+        self.world.note(self.name, "stands still")
+        self.paused = True
+
+    def resume(self) -> None:
+        """Go on with everything that waits."""
+        if not self.paused:
+            return
+        self.world.note(self.name, "goes on")
+        self.paused = False
+        waiting, self._backlog = self._backlog, deque()
+        for life, callback in waiting:
+            self.act(life, callback)
 
     def act(self, life: int, callback: Callable[[], object]) -> None:
         """Have something happen to the broker, unless it is another one by now."""
         node = self.node
         if node is None or life != self.life:
+            return
+        if self.paused:
+            self._backlog.append((life, callback))
             return
         node.timers.now_ms, node.timers.wall_ms = self.world.now_ms, self._wall_ms
         callback()
@@ -122,15 +217,24 @@ class Host:
 
     @property
     def _wall_ms(self) -> int:
-        return START_MS + self.world.now_ms
+        return START_MS + self.world.now_ms + self.skew_ms
+
+    def delay_ms(self) -> int:
+        """Draw how long a frame takes."""
+        return self.world.rng.randint(0, self.faults.delay_ms_max)
 
     def _handle(self, link: Link, frame: bytes) -> None:
         assert self.node is not None
         content = memoryview(bytearray(frame))
         try:
             answer = self._answer(link, content)
-        except WireError as error:
-            raise InvariantError(f"the broker cannot read a request: {error}") from error
+        except (WireError, OSError) as error:
+            if not link.peer:
+                raise InvariantError(f"the broker cannot read a request: {error}") from error
+            self.world.note(self.name, f"hangs up on {link.name}: {error}")
+            self.links.pop(link, None)
+            link.reset()
+            return
         if answer is None:
             return
         slot = Slot(answer if isinstance(answer, Pending) else None)
@@ -148,7 +252,9 @@ class Host:
                 return [known[4:]]
             if known is not None:
                 return known
-        answer, context = dispatch(self.node, content, link.name, self._wall_ms, self._shapes)
+        answer, context = dispatch(
+            self.node, content, link.name, self._wall_ms, self._shapes, peer=link.peer
+        )
         link.prefix_bytes = context.prefix_bytes
         return answer
 
@@ -180,8 +286,11 @@ class Host:
                 self._sync(effect)
             case Remove():
                 self.world.after(effect.delay_ms, lambda: self._remove(effect))
+            case Ask():
+                self._lanes.ask(effect)
+                self.on_ask(self, effect)
             case Notice():
-                self.world.note("broker", f"{effect.level}: {effect.event} {effect.facts}")
+                self.world.note(self.name, f"{effect.level}: {effect.event} {effect.facts}")
             case _:
                 raise InvariantError(f"the simulation does not expect {effect}")
 

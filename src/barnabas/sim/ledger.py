@@ -82,6 +82,8 @@ class OffsetRead:
     write: OffsetWrite | None
     sent_ms: int
     answered_ms: int
+    is_current: bool
+    """Whether the coordinator that said so still was the coordinator."""
 
 
 class Ledger:

@@ -2,11 +2,11 @@
 
 from barnabas.model.errors import ErrorCode
 from barnabas.model.ids import TopicPartition
-from barnabas.sim.actor import Answer, Asking
-from barnabas.sim.coordinated import PASSING, Coordinated
+from barnabas.sim.actor import Asking
+from barnabas.sim.cluster import Cluster
+from barnabas.sim.coordinated import Coordinated
 from barnabas.sim.growth import Growth
-from barnabas.sim.host import Host
-from barnabas.sim.ledger import Ledger, OffsetRead, OffsetWrite
+from barnabas.sim.ledger import Ledger, OffsetWrite
 from barnabas.sim.ownership import Ownership
 from barnabas.sim.requests import (
     OFFSET_COMMIT,
@@ -20,8 +20,10 @@ from barnabas.sim.world import InvariantError, World
 class GroupClient(Coordinated):
     """A client that commits offsets of a group."""
 
-    def __init__(self, world: World, host: Host, name: str, group: str, ledger: Ledger) -> None:
-        super().__init__(world, host, name)
+    def __init__(
+        self, world: World, cluster: Cluster, name: str, group: str, ledger: Ledger
+    ) -> None:
+        super().__init__(world, cluster, name)
         self.group = group
         self.ledger = ledger
         self.committed = 0
@@ -56,7 +58,7 @@ class GroupClient(Coordinated):
         """Ask for committed offsets once, and write down what was found."""
         sent_ms = self.world.now_ms
         answer = yield from self.ask(fetch_offsets(self.group, partitions), OFFSET_FETCH)
-        if answer is None or ErrorCode(answer.groups[0].error_code) in PASSING:
+        if answer is None or self.passes(ErrorCode(answer.groups[0].error_code)):
             return False
         group = answer.groups[0]
         if group.error_code != 0:
@@ -67,8 +69,8 @@ class GroupClient(Coordinated):
                 partition = TopicPartition(topic.name, part.partition_index)
                 if part.error_code == 0:
                     times = (sent_ms, self.world.now_ms)
-                    note_read(self.ledger, self.group, partition, part, times)
-                elif ErrorCode(part.error_code) in PASSING:
+                    self.note_read(self.group, partition, part, times)
+                elif self.passes(ErrorCode(part.error_code)):
                     whole = False
                 else:
                     raise InvariantError(f"{partition}: {ErrorCode(part.error_code)}")
@@ -79,7 +81,7 @@ class GroupClient(Coordinated):
             self.committed += 1
             write.stored_ms = write.confirmed_ms = self.world.now_ms
             self.world.note(self.name, f"has {write.note} confirmed: {write.offset}")
-        elif code not in PASSING:
+        elif not self.passes(code):
             write.refused = True
 
 
@@ -89,7 +91,7 @@ class Member(GroupClient):
     def __init__(
         self,
         world: World,
-        host: Host,
+        cluster: Cluster,
         name: str,
         group: str,
         ledger: Ledger,
@@ -98,7 +100,7 @@ class Member(GroupClient):
         *,
         instance: str | None = None,
     ) -> None:
-        super().__init__(world, host, name, group, ledger)
+        super().__init__(world, cluster, name, group, ledger)
         self.ownership = ownership
         self.growth = growth
         self.instance_id = instance
@@ -109,16 +111,3 @@ class Member(GroupClient):
     def settled(self) -> bool:
         """Whether it knows what it owns, and nothing is about to change."""
         raise NotImplementedError
-
-
-def note_read(
-    ledger: Ledger, group: str, partition: TopicPartition, found: Answer, times: tuple[int, int]
-) -> None:
-    """Take note of an offset that was looked up between two times; it must be somebody's."""
-    note, offset = found.metadata or "", found.committed_offset
-    write = ledger.writes.get(note) if note else None
-    if offset >= 0 and (write is None or (write.group, write.partition) != (group, partition)):
-        raise InvariantError(f"{group} has {offset} {note!r} for {partition}: whose?")
-    if write is not None and write.offset != offset:
-        raise InvariantError(f"{note} says {write.offset}, and {offset} was found")
-    ledger.reads.append(OffsetRead(group, partition, write, *times))

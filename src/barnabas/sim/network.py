@@ -2,7 +2,8 @@
 
 A connection that breaks loses its answers. Of the requests that were under way, none, some or all
 still arrive, and maybe long after the client has made another connection: that is where late and
-repeated requests come from. A broker that dies takes all of its connections along.
+repeated requests come from. A broker that dies takes all of its connections along; whoever cannot
+be told, for the cable is cut, finds out by waiting in vain.
 """
 
 from collections import deque
@@ -28,7 +29,7 @@ class Slot:
 
 
 class Link:
-    """One connection between a client and the broker."""
+    """One connection to a broker, of a client or of another broker."""
 
     def __init__(
         self,
@@ -39,8 +40,11 @@ class Link:
         on_lost: Callable[[], None],
         *,
         may_be_late: bool = True,
+        peer: bool = False,
     ) -> None:
         self.name = name
+        self.peer = peer
+        """Whether it leads to the listener for other brokers."""
         self.slots: list[Slot] = []
         self.prefix_bytes = 0
         """As `server/connection.py` has it: where a Produce request like the last one differs."""
@@ -50,6 +54,7 @@ class Link:
         self._on_lost = on_lost
         self._may_be_late = may_be_late
         self._open = True
+        self._dead = False
         self._up: deque[bytes] = deque()
         self._up_ms = self._down_ms = 0
         host.links[self] = None
@@ -62,7 +67,7 @@ class Link:
     def send(self, frame: bytes) -> None:
         """Send a request."""
         self._up.append(frame)
-        self._up_ms = max(self._up_ms, self._world.now_ms + self._delay_ms())
+        self._up_ms = max(self._up_ms, self._world.now_ms + self._way_up_ms())
         self._world.after(self._up_ms - self._world.now_ms, self._arrive)
 
     def fill(self, slot: Slot, chunks: list[Chunk]) -> None:
@@ -84,40 +89,54 @@ class Link:
         left, self._up = list(self._up), deque()
         arriving = left[: rng.randint(0, len(left))]
         late_ms = rng.randint(0, self._host.faults.late_ms_max) if self._may_be_late else 0
-        world.after(late_ms, lambda: self._arrive_late(arriving, self._host.life))
-        world.after(self._delay_ms(), self._on_lost)
+        world.after(late_ms, lambda: self._arrive_late(arriving))
+        world.after(self._way_down_ms(), self._on_lost)
 
     def reset(self) -> None:
-        """Break at once, since the broker is gone."""
-        if self._open:
+        """Break at once, since the broker is gone; whoever is behind a cut cable hears it later."""
+        self._dead = True
+        if self._open and not self._host.wires.holds(self._host.name, self.name, self.reset):
             self._open = False
             self._up.clear()
-            self._world.after(self._delay_ms(), self._on_lost)
+            self._world.after(self._way_down_ms(), self._on_lost)
 
     def _arrive(self) -> None:
-        if self._up:
-            frame = self._up.popleft()
+        if not self._up or self._host.wires.holds(self.name, self._host.name, self._arrive):
+            return
+        frame = self._up.popleft()
+        if not self._dead:
             self._world.seen(frame)
             self._host.receive(self, frame)
 
-    def _arrive_late(self, frames: list[bytes], life: int) -> None:
-        if self._host.life != life:
+    def _arrive_late(self, frames: list[bytes]) -> None:
+        """Have requests of a broken connection arrive, at whoever listens there by now.
+
+        A proxy may hold them for that long, so that not even a restart keeps them away.
+        """
+        host = self._host
+        if host.wires.holds(self.name, host.name, lambda: self._arrive_late(frames)):
             return
         for frame in frames:
             self._world.note(self.name, "has a late request arrive")
             self._world.seen(frame)
-            self._host.receive(self, frame)
-        self._host.hang_up(self)
+            host.receive(self, frame)
+        host.hang_up(self)
 
     def _answer(self, content: bytes) -> None:
         self._world.seen(content)
-        self._down_ms = max(self._down_ms, self._world.now_ms + self._delay_ms())
+        self._down_ms = max(self._down_ms, self._world.now_ms + self._way_down_ms())
 
         def deliver() -> None:
-            if self._open:
+            if self._open and not self._host.wires.holds(self._host.name, self.name, deliver):
                 self._on_answer(content)
 
         self._world.after(self._down_ms - self._world.now_ms, deliver)
+
+    def _way_up_ms(self) -> int:
+        return self._delay_ms() + self._host.wires.extra_ms(self.name, self._host.name)
+
+    def _way_down_ms(self) -> int:
+        return self._delay_ms() + self._host.wires.extra_ms(self._host.name, self.name)
 
     def _delay_ms(self) -> int:
         return self._world.rng.randint(0, self._host.faults.delay_ms_max)

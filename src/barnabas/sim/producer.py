@@ -13,8 +13,9 @@ from barnabas.model.errors import ErrorCode
 from barnabas.model.ids import TopicPartition
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.sim.actor import Asking, Receive, Sleep, Talk
-from barnabas.sim.coordinated import PASSING, Coordinated
-from barnabas.sim.host import START_MS, Host
+from barnabas.sim.cluster import Cluster
+from barnabas.sim.coordinated import Coordinated
+from barnabas.sim.host import START_MS
 from barnabas.sim.ledger import Ledger, Sent
 from barnabas.sim.requests import BY_NAME, batch_of, produce_to
 from barnabas.sim.world import InvariantError, World
@@ -35,15 +36,15 @@ class IdempotentProducer(Coordinated):
     """Writes to one partition."""
 
     def __init__(
-        self, world: World, host: Host, name: str, ledger: Ledger, partition: TopicPartition
+        self, world: World, cluster: Cluster, name: str, ledger: Ledger, partition: TopicPartition
     ) -> None:
-        super().__init__(world, host, name)
+        super().__init__(world, cluster, name)
         self.ledger = ledger
         self.partition = partition
         self.answered = 0
         """How many batches were acknowledged."""
         self._depth = self.rng.choice((1, 2, 5))
-        self._gap_ms = self.rng.choice((100, 300, 900))
+        self.gap_ms = self.rng.choice((100, 300, 900))
         self._unanswered: deque[Batch] = deque()
         self._made = 0
 
@@ -60,7 +61,7 @@ class IdempotentProducer(Coordinated):
                 sequence += len(batch.records)
                 self._unanswered.append(batch)
             yield from self._deliver()
-            yield Sleep(self.rng.randint(0, self._gap_ms))
+            yield Sleep(self.rng.randint(0, self.gap_ms))
 
     @property
     def answered_in_life(self) -> bool:
@@ -88,14 +89,17 @@ class IdempotentProducer(Coordinated):
     def _deliver(self) -> Asking:
         """Send everything that is not answered, and take the answers that come."""
         sending = list(self._unanswered)
+        requests = [produce_to(self.partition, batch.content) for batch in sending]
+        host = (yield from self.find_host(requests[0])) if requests else None
         sent = 0
-        for batch in sending:
-            if not self.send(produce_to(self.partition, batch.content), BY_NAME):
+        for request in requests:
+            if host is None or not self.send(host, request, BY_NAME):
                 break
             sent += 1
         failed = sent < len(sending)
         for number in range(sent):
             answer = yield Receive()
+            self.routes.learn(requests[number], answer)
             if answer is None:
                 failed = True
                 break
@@ -115,7 +119,7 @@ class IdempotentProducer(Coordinated):
         if code is ErrorCode.NONE:
             return True  # it is sent again, which must not matter
         follows = failed or number > 0
-        if code in PASSING or (follows and code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER):
+        if self.passes(code) or (follows and code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER):
             return True
         raise InvariantError(
             f"{self.name} sent the next batch, sequence {batch.sequence}, and got {code.name}"

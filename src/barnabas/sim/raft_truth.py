@@ -1,4 +1,4 @@
-"""What the quorum has committed, as everybody who heard of it agrees, and what each node makes of it.
+"""What the quorum has committed, as all who heard of it agree, and what each node makes of it.
 
 The first to hear of a committed batch writes it down; whoever hears of other records at the same
 offsets, of fewer, or of some twice, breaks the world. A node's state is a chain over everything it

@@ -212,11 +212,11 @@ class RaftWorld:
             self._cut(host.node_id, other)
 
     def _do_split(self) -> None:
-        sides = {number: self.world.rng.random() < 0.5 for number in self.network.hosts}
-        self.world.note("network", f"splits {[n for n in sides if sides[n]]} off")
-        for one in sides:
-            for other in sides:
-                if sides[one] and not sides[other]:
+        here = [number for number in self.network.hosts if self.world.rng.random() < 0.5]
+        self.world.note("network", f"splits {here} off")
+        for one in here:
+            for other in self.network.hosts:
+                if other not in here:
                     self._cut(one, other)
 
     def _do_one_way(self) -> None:

@@ -4,7 +4,7 @@ A reader of committed records leaves out what was aborted, as clients do: a tran
 answer's list is ignored from its first offset to its marker.
 """
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
 
 from barnabas.model.errors import ErrorCode
@@ -12,7 +12,8 @@ from barnabas.model.ids import TopicPartition
 from barnabas.protocol.markers import ABORT, COMMIT, parse_marker
 from barnabas.protocol.records import BatchHeader, batches, records, verify
 from barnabas.sim.actor import Asking, Sleep, Talk
-from barnabas.sim.coordinated import PASSING, Coordinated
+from barnabas.sim.cluster import Cluster
+from barnabas.sim.coordinated import Coordinated
 from barnabas.sim.growth import Growth
 from barnabas.sim.host import Host
 from barnabas.sim.ledger import Ledger
@@ -51,7 +52,7 @@ class Reader(Coordinated):
     def __init__(
         self,
         world: World,
-        host: Host,
+        cluster: Cluster,
         name: str,
         ledger: Ledger,
         growth: Growth,
@@ -59,7 +60,7 @@ class Reader(Coordinated):
         *,
         committed: bool,
     ) -> None:
-        super().__init__(world, host, name)
+        super().__init__(world, cluster, name)
         self.ledger = ledger
         self.growth = growth
         self.partition = partition
@@ -85,7 +86,7 @@ class Reader(Coordinated):
 
     def read_once(self, wait_ms: int) -> Asking:
         """Fetch once, and take in what comes."""
-        floor = self.growth.floor(self.partition)
+        floors = {host: self.growth.floor(self._copy(host)) for host in self.cluster.hosts}
         request = fetch_from(
             self.partition, self.position, committed=self.committed, wait_ms=wait_ms
         )
@@ -94,13 +95,27 @@ class Reader(Coordinated):
             return
         (found,) = answer.responses[0].partitions
         code = ErrorCode(found.error_code)
-        if code in PASSING or code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        if self.passes(code) or code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             yield from self.pause_before_retry()
             return
         if code is not ErrorCode.NONE:
             raise InvariantError(f"{self.name} asks for {self.position} and hears {code.name}")
-        self.growth.observe(self.partition, floor, found.high_watermark, found.last_stable_offset)
+        host = self.last_asked
+        self.growth.observe(
+            self._copy(host), floors[host], found.high_watermark, found.last_stable_offset
+        )
         self._take(read_answer(found, self.position, committed=self.committed))
+
+    def passes(self, code: ErrorCode) -> bool:
+        """Bear with a copy that is behind the one from which was read before."""
+        behind = self.routes.reads_nearby and code is ErrorCode.OFFSET_OUT_OF_RANGE
+        return behind or super().passes(code)
+
+    def _copy(self, host: Host) -> Hashable:
+        """Return of what the watermarks only grow."""
+        if self.cluster.is_lone:
+            return self.partition
+        return (self.partition, host.name, host.life)
 
     def _take(self, fetched: Fetched) -> None:
         self.caught_up = fetched.next_offset == self.position

@@ -10,6 +10,7 @@ every group settles, every request is answered and no transaction hangs.
 import traceback
 from dataclasses import dataclass, field
 from functools import partial
+from typing import ClassVar
 
 from barnabas.node.node import Node
 from barnabas.node.partition import Partition
@@ -22,11 +23,11 @@ from barnabas.sim.audit import (
     resolve,
 )
 from barnabas.sim.calm import Calm, is_quiet
+from barnabas.sim.cluster import Cluster
 from barnabas.sim.faults import Faults
-from barnabas.sim.host import Host
 from barnabas.sim.reader import Reader
 from barnabas.sim.scenario import FLOW, SHARED, TOPICS, Scenario, Theme
-from barnabas.sim.weather import Weather
+from barnabas.sim.weather import LoneWeather, Weather
 from barnabas.sim.world import InvariantError, World
 
 FAULTS_MS_MIN, FAULTS_MS_MAX = 8_000, 20_000
@@ -50,21 +51,28 @@ class Result:
 class Run:
     """A world with everybody in it."""
 
+    themes: ClassVar[tuple[Theme, ...]] = (
+        Theme.MIXED,
+        Theme.MIXED,
+        Theme.GROUPS,
+        Theme.FLOW,
+        Theme.TRANSACTIONS,
+    )
+
     def __init__(self, seed: int, *, theme: Theme | None = None, keep_trace: bool = False) -> None:
         self.world = World(seed, keep_trace=keep_trace)
-        drawn = self.world.rng.choice((Theme.MIXED, *Theme))
+        drawn = self.world.rng.choice(self.themes)
         self.theme = theme or drawn
         self.faults = Faults.swarm(self.world.rng)
-        self.host = Host(self.world, Faults())
-        self.scenario = Scenario(self.world, self.host)
+        self.cluster = self._make_cluster()
+        self.scenario = Scenario(self.world, self.cluster)
 
     def play(self) -> None:
         """Play the whole run; raise `InvariantError` where something must not be."""
         world, rng = self.world, self.world.rng
-        self.host.invariants.append(Watermarks().check)
-        world.note("world", f"{self.theme} {self.faults}")
+        self._watch()
         self._boot()
-        self.scenario.populate(self.theme)
+        self._populate()
         for actor in list(self.scenario.actors):
             world.after(rng.randint(0, 1_000), actor.start)
         self._let_faults_happen(rng.randint(FAULTS_MS_MIN, FAULTS_MS_MAX))
@@ -72,8 +80,19 @@ class Run:
         self._come_to_an_end()
         self._audit()
 
+    def _make_cluster(self) -> Cluster:
+        return Cluster.lone(self.world)
+
+    def _watch(self) -> None:
+        for host in self.cluster.hosts:
+            host.invariants.append(Watermarks().check)
+        self.world.note("world", f"{self.theme} {self.faults}")
+
+    def _populate(self) -> None:
+        self.scenario.populate(self.theme)
+
     def _boot(self) -> None:
-        host = self.host
+        (host,) = self.cluster.hosts
         host.start()
         node = host.node
         assert node is not None
@@ -86,9 +105,12 @@ class Run:
         )
         self.scenario.topic_ids[node.image.topics[SHARED].topic_id] = SHARED
 
+    def _weather(self) -> Weather:
+        return LoneWeather(self.world, self.scenario, self.faults)
+
     def _let_faults_happen(self, duration_ms: int) -> None:
-        weather = Weather(self.world, self.host, self.scenario)
-        weather.turn_bad(self.faults)
+        weather = self._weather()
+        weather.turn_bad()
         over: list[bool] = []
         self.world.after(duration_ms, lambda: over.append(True))
         self.world.run_until(lambda: bool(over), self.world.now_ms + duration_ms, "time passes")
@@ -98,7 +120,11 @@ class Run:
         """Without faults, everybody must come to do what they are there for."""
         limit_ms = self.world.now_ms + CALM_MS
         calm = Calm(self.scenario)
-        self.world.run_until(calm, limit_ms, "everybody gets on and groups are settled")
+        what = "everybody gets on and groups are settled"
+        self.world.run_until(lambda: self._is_calm(calm), limit_ms, what)
+
+    def _is_calm(self, calm: Calm) -> bool:
+        return calm()
 
     def _come_to_an_end(self) -> None:
         """Have everybody finish; nothing may stay open."""
@@ -107,13 +133,13 @@ class Run:
             actor.closing = True
         limit_ms = self.world.now_ms + END_MS
         self.world.run_until(lambda: all(a.done for a in actors), limit_ms, "clients are done")
-        self.world.run_until(lambda: is_quiet(self.host), limit_ms, "all has ended")
+        self.world.run_until(lambda: is_quiet(self.cluster), limit_ms, "all has ended")
 
     def _audit(self) -> None:
         scenario, world = self.scenario, self.world
         ledger = scenario.ledger
         limit_ms = world.now_ms + END_MS
-        readers = audit_readers(world, self.host, ledger, scenario.growth, scenario.stored)
+        readers = audit_readers(world, self.cluster, ledger, scenario.growth, scenario.stored)
         for reader in readers:
             reader.start()
         world.run_until(lambda: all(r.done for r in readers), limit_ms, "everything is read")
@@ -152,15 +178,19 @@ class Watermarks:
 
 def run(seed: int, *, theme: Theme | None = None, keep_trace: bool = False) -> Result:
     """Play one seed, with the theme it draws or another; say what went wrong, if anything did."""
-    playing = Run(seed, theme=theme, keep_trace=keep_trace)
-    result = Result(seed)
+    return played(Run(seed, theme=theme, keep_trace=keep_trace))
+
+
+def played(playing: Run) -> Result:
+    """Play a run to its end, whichever that is."""
+    world = playing.world
+    result = Result(world.seed)
     try:
         playing.play()
     except AssertionError as error:
         result.problem = str(error) or traceback.format_exc()
     except Exception:  # noqa: BLE001 - whatever it is, the seed brings it back
         result.problem = traceback.format_exc()
-    world = playing.world
     result.events, result.simulated_ms = world.events, world.now_ms
     result.digest, result.trace = world.digest, world.trace
     return result

@@ -8,10 +8,10 @@ from barnabas.model.ids import TopicPartition
 from barnabas.sim.actor import Actor
 from barnabas.sim.audit import AuditLookUp
 from barnabas.sim.classic_member import ClassicMember
+from barnabas.sim.cluster import Cluster
 from barnabas.sim.committers import Admin, Committer
 from barnabas.sim.consumer_member import ConsumerMember
 from barnabas.sim.growth import Growth
-from barnabas.sim.host import Host
 from barnabas.sim.ledger import Ledger
 from barnabas.sim.ownership import Ownership
 from barnabas.sim.producer import IdempotentProducer
@@ -30,6 +30,9 @@ CLASSIC, CONSUMER, PLAIN, SHORT, FLOW = "classic", "consumer", "plain", "short",
 class Theme(Enum):
     """What a run is about: a bug in one thing shows more often where there is little else."""
 
+    LOG = "log"
+    """Producers without groups or transactions: copies and those who lead them."""
+
     MIXED = "mixed"
     GROUPS = "groups"
     FLOW = "flow"
@@ -39,9 +42,9 @@ class Theme(Enum):
 class Scenario:
     """The clients of a run, and what they know together."""
 
-    def __init__(self, world: World, host: Host) -> None:
+    def __init__(self, world: World, cluster: Cluster) -> None:
         self.world = world
-        self.host = host
+        self.cluster = cluster
         self.rng: Random = world.rng
         self.ledger = Ledger()
         self.growth = Growth()
@@ -56,11 +59,15 @@ class Scenario:
     def populate(self, theme: Theme) -> None:
         """Draw a crowd."""
         rng, mixed = self.rng, theme is Theme.MIXED
+        if theme is Theme.LOG:
+            self.input = []
+            self._add_writers(rng.choice((2, 3, 4)))
+            return
         transactional = {Theme.MIXED: (0, 1, 2), Theme.TRANSACTIONS: (2, 3)}.get(theme, (0,))
         for number in range(rng.choice((0, 1, 2)) if mixed else 0):
             partition = rng.choice(self.data)
             self._add(
-                IdempotentProducer(self.world, self.host, f"p{number}", self.ledger, partition)
+                IdempotentProducer(self.world, self.cluster, f"p{number}", self.ledger, partition)
             )
         for number in range(rng.choice(transactional)):
             self._add_transactional(f"t{number}", f"t{number}", new=rng.random() < 0.6)
@@ -75,13 +82,32 @@ class Scenario:
         for number in range(rng.choice((0, 1, 2))):
             self._add_committer(f"o{number}")
         if rng.random() < 0.3:
-            admin = self._add(Admin(self.world, self.host, "admin", SHORT, self.ledger))
+            admin = self._add(Admin(self.world, self.cluster, "admin", SHORT, self.ledger))
             admin.partitions = self.shared
+
+    def _add_writers(self, count: int) -> None:
+        for number in range(count):
+            writer = IdempotentProducer(
+                self.world,
+                self.cluster,
+                f"p{number}",
+                self.ledger,
+                self.data[number % len(self.data)],
+            )
+            writer.gap_ms = self.rng.choice((60, 200))
+            self._add(writer)
+        if self.rng.random() < 0.5:
+            self._add_readers()
 
     @property
     def stored(self) -> list[TopicPartition]:
         """Every partition that clients write records to."""
         return self.data + self.input
+
+    @property
+    def readers(self) -> list[Reader]:
+        """Those who read partitions."""
+        return self.of(Reader)
 
     def of(self, kind: type[A]) -> list[A]:
         """Return the clients of a kind."""
@@ -113,7 +139,7 @@ class Scenario:
             (PLAIN, self.shared + self.data),
             (FLOW, self.input),
         ):
-            look_up = AuditLookUp(self.world, self.host, f"audit-{group}", group, self.ledger)
+            look_up = AuditLookUp(self.world, self.cluster, f"audit-{group}", group, self.ledger)
             look_up.partitions = partitions
             if any(write.group == group for write in self.ledger.writes.values()):
                 found.append(look_up)
@@ -129,7 +155,7 @@ class Scenario:
         return self._add(
             TransactionalProducer(
                 self.world,
-                self.host,
+                self.cluster,
                 name,
                 self.ledger,
                 self.data,
@@ -147,7 +173,7 @@ class Scenario:
                     self._add(
                         Reader(
                             self.world,
-                            self.host,
+                            self.cluster,
                             name,
                             self.ledger,
                             self.growth,
@@ -164,7 +190,7 @@ class Scenario:
         instance = f"static-{name}" if self.rng.random() < 0.3 else None
         member = ClassicMember(
             self.world,
-            self.host,
+            self.cluster,
             name,
             group,
             self.ledger,
@@ -180,11 +206,11 @@ class Scenario:
         """Add who writes the input, and who makes output of it."""
         for partition in self.input:
             name = f"i{partition.partition}"
-            self._add(IdempotentProducer(self.world, self.host, name, self.ledger, partition))
+            self._add(IdempotentProducer(self.world, self.cluster, name, self.ledger, partition))
         for number in range(count):
             transformer = Transformer(
                 self.world,
-                self.host,
+                self.cluster,
                 f"f{number}",
                 self.ledger,
                 self.data,
@@ -194,6 +220,7 @@ class Scenario:
             )
             transformer.member = self._add_member(f"fm{number}", FLOW, self.input)
             transformer.member.commits = False
+            transformer.routes = transformer.member.routes  # it is one process with two faces
             self._add(transformer)
 
     def _add_consumers(self, count: int) -> None:
@@ -202,7 +229,7 @@ class Scenario:
             instance = f"static-{name}" if self.rng.random() < 0.3 else None
             member = ConsumerMember(
                 self.world,
-                self.host,
+                self.cluster,
                 name,
                 CONSUMER,
                 self.ledger,
@@ -214,6 +241,6 @@ class Scenario:
             self._add(member)
 
     def _add_committer(self, name: str) -> None:
-        committer = Committer(self.world, self.host, name, PLAIN, self.ledger)
+        committer = Committer(self.world, self.cluster, name, PLAIN, self.ledger)
         committer.partitions = self.data
         self._add(committer)

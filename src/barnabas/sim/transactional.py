@@ -16,8 +16,9 @@ from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from barnabas.protocol.messages.end_txn import EndTxnRequest
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.sim.actor import Asking, Sleep, Talk
-from barnabas.sim.coordinated import PASSING, Coordinated
-from barnabas.sim.host import START_MS, Host
+from barnabas.sim.cluster import Cluster
+from barnabas.sim.coordinated import Coordinated
+from barnabas.sim.host import START_MS
 from barnabas.sim.ledger import End, Ledger, Txn
 from barnabas.sim.requests import (
     GROUP,
@@ -59,7 +60,7 @@ class TransactionalProducer(Coordinated):
     def __init__(
         self,
         world: World,
-        host: Host,
+        cluster: Cluster,
         name: str,
         ledger: Ledger,
         partitions: list[TopicPartition],
@@ -68,7 +69,7 @@ class TransactionalProducer(Coordinated):
         new: bool,
         group: str | None = None,
     ) -> None:
-        super().__init__(world, host, name)
+        super().__init__(world, cluster, name)
         self.ledger = ledger
         self.partitions = partitions
         self.transactional_id = transactional_id
@@ -300,7 +301,7 @@ class TransactionalProducer(Coordinated):
         highest = self.ledger.highest.get(self.transactional_id, self.producer)
         while True:
             answer = yield from self.ask(request, version)
-            if answer is not None and code_of(answer) not in PASSING:
+            if answer is not None and not self.passes(code_of(answer)):
                 accepted = code_of(answer) is ErrorCode.NONE
                 if accepted and highest > self.producer and not is_init(request):
                     raise InvariantError(f"{self.name} was fenced by {highest} and is accepted")

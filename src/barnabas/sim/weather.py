@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from barnabas.sim.faults import Faults
-from barnabas.sim.host import Host
 from barnabas.sim.scenario import Scenario
 from barnabas.sim.world import World
 
@@ -15,19 +14,20 @@ FULL_MS_MAX = 2_500
 
 
 class Weather:
-    """Makes faults happen to a host and its clients."""
+    """Makes faults happen to clients; what happens to brokers is up to the kind of world."""
 
-    def __init__(self, world: World, host: Host, scenario: Scenario) -> None:
+    def __init__(self, world: World, scenario: Scenario, faults: Faults) -> None:
         self._world = world
-        self._host = host
         self._scenario = scenario
+        self._machine = faults
         self._bad = False
 
-    def turn_bad(self, faults: Faults) -> None:
+    def turn_bad(self) -> None:
         """Begin."""
         self._bad = True
-        self._host.faults = faults
-        self._host.on_bad_sync = self._cut_power
+        faults = self._machine
+        for host in self._scenario.cluster.hosts:
+            host.faults = faults
         scenario, rng = self._scenario, self._world.rng
         self._every(faults.break_gap_ms, self._break_connection)
         self._every(
@@ -39,17 +39,13 @@ class Weather:
             lambda: rng.choice(scenario.actors).crash(rng.randint(1, AWAY_MS_MAX)),
         )
         self._every(faults.zombie_gap_ms, scenario.raise_zombie)
-        self._every(faults.power_cut_gap_ms, self._cut_power)
-        self._every(faults.kill_gap_ms, lambda: self._stop_broker(power_cut=False))
-        self._every(faults.stop_gap_ms, self._stop_cleanly)
-        self._every(faults.full_disk_gap_ms, self._fill_disk)
 
     def turn_good(self) -> None:
         """Have nothing go wrong any more; who is down comes back by itself."""
         self._world.note("world", "is kind from here on")
         self._bad = False
-        self._host.faults = Faults()
-        self._empty_disk()
+        for host in self._scenario.cluster.hosts:
+            host.faults = Faults()
         for zombie in self._scenario.zombies:
             zombie.closing = True
 
@@ -71,6 +67,29 @@ class Weather:
         asking = [actor for actor in actors if actor.is_asking]
         rng.choice(asking if asking and rng.random() < 0.8 else actors).lose_connection()
 
+
+class LoneWeather(Weather):
+    """Makes faults happen to a lone broker and its clients."""
+
+    def __init__(self, world: World, scenario: Scenario, faults: Faults) -> None:
+        super().__init__(world, scenario, faults)
+        (self._host,) = scenario.cluster.hosts
+
+    def turn_bad(self) -> None:
+        """Begin."""
+        super().turn_bad()
+        faults = self._machine
+        self._host.on_bad_sync = self._cut_power
+        self._every(faults.power_cut_gap_ms, self._cut_power)
+        self._every(faults.kill_gap_ms, lambda: self._stop_broker(power_cut=False))
+        self._every(faults.stop_gap_ms, self._stop_cleanly)
+        self._every(faults.full_disk_gap_ms, self._fill_disk)
+
+    def turn_good(self) -> None:
+        """Have nothing go wrong any more; who is down comes back by itself."""
+        super().turn_good()
+        self._empty_disk()
+
     def _cut_power(self) -> None:
         self._stop_broker(power_cut=True)
 
@@ -82,8 +101,7 @@ class Weather:
 
     def _stop_cleanly(self) -> None:
         if self._host.node is not None:
-            self._host.stop()
-            self._stop_broker(power_cut=False)
+            self._host.stop(lambda: self._stop_broker(power_cut=False))
 
     def _fill_disk(self) -> None:
         self._world.note("broker", "has a full disk")

@@ -36,6 +36,8 @@ class Recovered(NamedTuple):
     log: Log
     truncated_bytes: int
     problems: tuple[str, ...]
+    lost_synced: bool = False
+    """Whether something is missing that had been synced: the disk did not keep it."""
 
 
 def open_log(
@@ -64,7 +66,8 @@ def open_log(
         opening = _Opening(disk, folder, settings, recovery_point)
         opening.run(clean=False)
     opening.make_safe(clean=clean, new_names=new_names)
-    return Recovered(opening.log, opening.fallen, tuple(opening.problems))
+    problems = tuple(opening.problems)
+    return Recovered(opening.log, opening.fallen, problems, opening.lost_synced)
 
 
 class _Opening:
@@ -74,6 +77,7 @@ class _Opening:
         self.log = Log(disk, folder, settings)
         self.problems: list[str] = []
         self.fallen = 0
+        self.lost_synced = False
         self.recovery_point = recovery_point
         self._recovered = 0
         self._with_markers: set[Segment] = set()
@@ -251,7 +255,8 @@ class _Opening:
         if log.segments:
             start = max(start, log.segments[0].base_offset)
             end = log.active.next_offset
-        if max(start, end) < self.recovery_point and not self.problems:
+        self.lost_synced = max(start, end) < self.recovery_point
+        if self.lost_synced and not self.problems:
             self.problems.append(
                 f"{self._folder} ends at offset {end}, yet up to {self.recovery_point} was synced"
             )

@@ -182,7 +182,7 @@ class ControllerTalk:
         sender: int | None = None,
         sender_epoch: int | None = None,
         member_epochs: Mapping[int, int] | None = None,
-        recovering: bool = False,
+        recovery_state: int = 0,
     ) -> AlterPartitionResponsePartitionData:
         """Propose an ISR, by default as its leader that has seen the latest of everything."""
         seen = seen or self.partition(number, name)
@@ -196,7 +196,7 @@ class ControllerTalk:
             new_isr_with_epochs=[
                 BrokerState(broker_id=n, broker_epoch=shown.get(n, -1)) for n in isr
             ],
-            leader_recovery_state=int(recovering),
+            leader_recovery_state=recovery_state,
         )
         topic = AlterPartitionRequestTopicData(
             topic_id=self.image.topics[name].topic_id, partitions=[proposal]

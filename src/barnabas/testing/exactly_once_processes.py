@@ -1,8 +1,8 @@
 """The processes of an exactly-once test: clients that can be killed, and a broker that can.
 
-The broker is ours, on a folder of its own. Where CHAOS_BOOTSTRAP names another one, that is used
-instead, so that the same tests say what Apache Kafka does; it is killed only where CHAOS_RESTART
-is a command that kills it and starts it again.
+The broker is ours, on a folder of its own, or several are (BARNABAS_BROKERS). Where
+CHAOS_BOOTSTRAP names another one, that is used instead, so that the same tests say what Apache
+Kafka does; it is killed only where CHAOS_RESTART is a command that kills it and starts it again.
 """
 
 import os
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
+from barnabas.testing.cluster_choice import InTurn, brokers, cluster_of
 from barnabas.testing.process import BrokerSubprocess
 
 PATIENCE_S = 60.0
@@ -43,6 +44,10 @@ def any_cluster(data: Path, environment: Mapping[str, str] = os.environ) -> Iter
     if bootstrap := environment.get("CHAOS_BOOTSTRAP"):
         command = environment.get("CHAOS_RESTART")
         yield Cluster(bootstrap, (lambda: _run(command)) if command else None)
+        return
+    if brokers(environment) > 1:
+        with cluster_of(data, BROKER_SETTINGS) as several:
+            yield Cluster(several.bootstrap, InTurn(several).restart)
         return
     with BrokerSubprocess(data, settings=BROKER_SETTINGS) as broker:
         yield Cluster(broker.bootstrap, broker.restart)

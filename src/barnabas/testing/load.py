@@ -142,9 +142,9 @@ def produce_one(
 def create_topic(
     bootstrap: str, topic: str, partitions: int, config: Mapping[str, str] | None = None
 ) -> None:
-    """Make a topic, and return once it is there."""
+    """Make a topic with as many copies as is the default, and return once it is there."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    made = admin.create_topics([NewTopic(topic, partitions, 1, config=dict(config or {}))])
+    made = admin.create_topics([NewTopic(topic, partitions, config=dict(config or {}))])
     made[topic].result(30)
 
 

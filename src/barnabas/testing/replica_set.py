@@ -240,6 +240,8 @@ class ReplicaSet:
         code = self._check(stand, request, wanted)
         if code is ErrorCode.NONE:
             self.decide(isr=[member.broker_id for member in wanted.new_isr_with_epochs])
+            if self.placed.leader not in self.placed.isr:
+                self.elect()
         else:
             self.refusals += 1
         told = AlterPartitionResponsePartitionData(

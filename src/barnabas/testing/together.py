@@ -71,12 +71,17 @@ class Together:
             talk.settle()
 
     def create(
-        self, name: str, leaders: Sequence[int], config: Mapping[str, str] | None = None
+        self,
+        name: str,
+        leaders: Sequence[int],
+        config: Mapping[str, str] | None = None,
+        *,
+        copied: bool = True,
     ) -> None:
         """Make a topic whose partitions are led by these brokers, and nobody else is in sync."""
-        everybody = list(self._talks)
+        others = list(self._talks) if copied else []
         number = len(self[1].node.image.topics) + 1
-        replicas = [[leader, *(n for n in everybody if n != leader)] for leader in leaders]
+        replicas = [[leader, *(n for n in others if n != leader)] for leader in leaders]
         topic_id = f"{number:032x}"
         self.tell(
             TopicCreated(name=name, topic_id=topic_id, replicas=replicas, config=dict(config or {}))

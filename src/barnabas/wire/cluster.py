@@ -4,7 +4,6 @@ with Wire({"bootstrap.servers": "127.0.0.1:9092"}) as wire:
     answer = wire.ask(wire.coordinator(Kind.TRANSACTION, "billing"), request, Response)
 """
 
-import contextlib
 import time
 from collections.abc import Callable, Mapping
 from enum import IntEnum
@@ -20,7 +19,7 @@ from barnabas.protocol.messages.find_coordinator import (
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.wire.addresses import split_address
 from barnabas.wire.failures import LinkError, RefusedError
-from barnabas.wire.link import Link
+from barnabas.wire.link import ANSWER_TIMEOUT_S, Link
 
 RETRY_PATIENCE_S = 15.0
 RETRY_PAUSE_S = 0.1
@@ -31,8 +30,10 @@ NOT_YET = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.NOT_CONTROLLER,
 }
-"""Codes that go away by themselves, while a coordinator moves, loads, or ends a transaction."""
+"""Codes that go away by themselves, while a coordinator moves, loads, or ends a transaction, or a
+controller is elected."""
 
 M = TypeVar("M", bound=Message)
 
@@ -55,13 +56,19 @@ class Node(NamedTuple):
 class Wire:
     """The brokers of a cluster."""
 
-    def __init__(self, properties: Mapping[str, object], client_id: str = "barnabas") -> None:
+    def __init__(
+        self,
+        properties: Mapping[str, object],
+        client_id: str = "barnabas",
+        answer_timeout_s: float = ANSWER_TIMEOUT_S,
+    ) -> None:
         """Take librdkafka's properties: the addresses, and the protocol if it is given."""
         protocol = str(properties.get("security.protocol", "plaintext"))
         if protocol.lower() != "plaintext":
             raise LinkError(f"{protocol} is not spoken here; name a plaintext listener")
         self._bootstrap = str(properties["bootstrap.servers"])
         self._client_id = client_id
+        self._answer_timeout_s = answer_timeout_s
         self._links: dict[tuple[str, int], Link] = {}
         self._first: Link | None = None
 
@@ -80,6 +87,10 @@ class Wire:
     def ask(self, node: Node, request: Message, expected: type[M]) -> M:
         """Ask one broker."""
         return self._link_to(node).ask(request, expected)
+
+    def ask_any(self, request: Message, expected: type[M]) -> M:
+        """Ask whichever broker answers; what only the controller knows, it passes on."""
+        return self._any().ask(request, expected)
 
     def metadata(self) -> MetadataResponse:
         """Return all brokers and all topics, as they are now."""
@@ -110,16 +121,21 @@ class Wire:
     def _any(self) -> Link:
         """Return a link to the first broker of the list that answers."""
         if self._first is None:
-            for address in self._bootstrap.split(","):
-                with contextlib.suppress(OSError):
-                    self._first = self._open(*split_address(address))
-                    break
-            else:
-                raise LinkError(
-                    f"No broker answered at {self._bootstrap}; start one, or correct the address"
-                )
-        assert self._first is not None
+            self._first = self._first_that_answers()
         return self._first
+
+    def _first_that_answers(self) -> Link:
+        failure: LinkError | None = None
+        for host, port in [split_address(address) for address in self._bootstrap.split(",")]:
+            try:
+                return self._open(host, port)
+            except OSError:
+                continue
+            except LinkError as error:  # it listens; perhaps another one also answers
+                failure = error
+        raise failure or LinkError(
+            f"No broker answered at {self._bootstrap}; start one, or correct the address"
+        )
 
     def _link_to(self, node: Node) -> Link:
         try:
@@ -132,7 +148,7 @@ class Wire:
 
     def _open(self, host: str, port: int) -> Link:
         if (host, port) not in self._links:
-            self._links[host, port] = Link(host, port, self._client_id)
+            self._links[host, port] = Link(host, port, self._client_id, self._answer_timeout_s)
         return self._links[host, port]
 
 

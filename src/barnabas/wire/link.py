@@ -35,11 +35,18 @@ M = TypeVar("M", bound=Message)
 class Link:
     """One connection, and what the broker behind it serves."""
 
-    def __init__(self, host: str, port: int, client_id: str = "barnabas") -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        client_id: str = "barnabas",
+        answer_timeout_s: float = ANSWER_TIMEOUT_S,
+    ) -> None:
         self._client_id = client_id
+        self._answer_timeout_s = answer_timeout_s
         self._address = f"{host}:{port}"
         self._socket = socket.create_connection((host, port), CONNECT_TIMEOUT_S)
-        self._socket.settimeout(ANSWER_TIMEOUT_S)
+        self._socket.settimeout(answer_timeout_s)
         self._correlation_id = 0
         try:
             self._served = self._ask_versions()
@@ -126,8 +133,8 @@ class Link:
             yield
         except TimeoutError as error:
             raise LinkError(
-                f"{self._address} did not answer {facts.name} within {ANSWER_TIMEOUT_S:.0f} s; "
-                "look at its log, or try again"
+                f"{self._address} did not answer {facts.name} within "
+                f"{self._answer_timeout_s:.0f} s; look at its log, or try again"
             ) from error
         except OSError as error:
             raise LinkError(

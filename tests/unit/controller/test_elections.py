@@ -106,8 +106,8 @@ def test_the_mark_of_an_unclean_election_goes_when_the_leader_has_recovered(
     talk.create([1, 2, 3], unclean_leader_election_enable="true", min_insync_replicas="1")
     talk.alter([1])
     talk.fence(1)
-    assert talk.alter([2, 3], recovering=True).error_code == ErrorCode.INVALID_REQUEST
-    assert talk.alter([2], recovering=False).error_code == ErrorCode.NONE
+    assert talk.alter([2, 3], recovery_state=1).error_code == ErrorCode.INVALID_REQUEST
+    assert talk.alter([2], recovery_state=0).error_code == ErrorCode.NONE
     assert not talk.partition().unclean
 
 

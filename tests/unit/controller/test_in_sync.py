@@ -148,3 +148,21 @@ def test_a_partition_is_altered_once_a_request(talk: ControllerTalk) -> None:
     assert len(records) == 1
     codes = [each.error_code for each in response.topics[0].partitions]
     assert codes == [ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
+
+
+def test_a_leader_with_a_damaged_log_gives_up_to_somebody_in_sync(talk: ControllerTalk) -> None:
+    talk.create([1, 2, 3], min_insync_replicas="3")
+    answer = talk.alter([2, 3], recovery_state=in_sync.GIVES_UP)
+    assert answer.error_code == ErrorCode.NEW_LEADER_ELECTED
+    after = talk.partition()
+    assert (after.leader, after.leader_epoch, after.isr) == (2, 1, [2, 3])
+    assert after.eligible == [], "it may lack what was acknowledged"
+
+
+@pytest.mark.parametrize("isr", [[], [1], [1, 2], [4]])
+def test_nobody_gives_up_to_himself_to_nobody_or_to_a_stranger(
+    talk: ControllerTalk, isr: list[int]
+) -> None:
+    talk.create([1, 2, 3])
+    answer = talk.alter(isr, recovery_state=in_sync.GIVES_UP)
+    assert answer.error_code == ErrorCode.INVALID_REQUEST

@@ -70,15 +70,14 @@ def test_configs_survive(talk: Dialogue, crash: bool) -> None:
         assert produce(talk, name, batch(value=bytes(limit - 200))).error_code == 0
 
 
-def test_the_metadata_log_is_written_anew_without_loss(
-    talk: Dialogue, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_metadata_is_summed_up_without_loss(tmp_path: Path) -> None:
+    talk = Dialogue(tmp_path, {"cluster.snapshot_after_records": 5})
     topic_id = create_topic(talk, "a", 2)
     produce(talk, "a")
     for number in range(20):
         alter(talk, 2, "a", "retention.ms", str(number))
         talk.restart()
-    monkeypatch.setattr("barnabas.node.journal.SNAPSHOT_AFTER", 5)
+    assert list((tmp_path / "__cluster_metadata").glob("*.checkpoint"))
     cluster_id = talk.node.image.cluster_id
     talk.restart()
     talk.restart()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.metadata.records import TopicDeleted
 from barnabas.model.errors import ApiError, ErrorCode, PeerLostError
 from barnabas.model.ids import NodeId
 from barnabas.model.pending import Pending
@@ -13,7 +14,7 @@ from barnabas.node.node import Node
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.storage.log import Log
 from barnabas.testing.dialogue import Dialogue, Exchange
-from barnabas.testing.offset_requests import commit_request
+from barnabas.testing.offset_requests import Position, commit_request, committed
 from barnabas.testing.requests import create_topic
 
 VOTERS = ["1@127.0.0.1:7001", "2@127.0.0.1:7002", "3@127.0.0.1:7003"]
@@ -143,3 +144,15 @@ def test_state_that_cannot_be_read(talk: Dialogue, monkeypatch: pytest.MonkeyPat
         assert refused == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert "cannot read a coordinator's state" in [notice.event for notice in talk.notices]
     assert talk.ask(commit_request("g", {("a", 0): 2}), 9).topics[0].partitions[0].error_code == 0
+
+
+def test_offsets_of_topics_that_are_deleted_elsewhere_go_as_well(talk: Dialogue) -> None:
+    topic_id = create_topic(talk, "a")
+    talk.ask(FindCoordinatorRequest(coordinator_keys=["g"]))
+    talk.ask(commit_request("g", {("a", 0): 1}), 9)
+    assert committed(talk, "g") == {("a", 0): Position(1)}
+    # Without a copy here nobody can say that one was dropped.
+    talk.node.image.replay(TopicDeleted(topic_id=topic_id.hex()))
+    talk.node.coordinators.metadata_changed([])
+    talk.settle()
+    assert committed(talk, "g") == {}

@@ -16,7 +16,7 @@ def follower(config: dict[str, str] | None = None) -> tuple[Stand, LocalCopy]:
     replicas = ReplicaSet(config)
     replicas.run()
     stand = replicas.stands[2]
-    copy = stand.partition.following
+    copy = stand.partition.keeper
     assert isinstance(copy, LocalCopy)
     return stand, copy
 

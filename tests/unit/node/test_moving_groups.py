@@ -274,6 +274,13 @@ class TestFailover:
         assert brokers.partition(2, PLACE).log.end_offset > stored, "the session ended there"
         assert brokers[1].notices == []
 
+    def test_offsets_of_a_topic_that_lies_elsewhere_go_with_it(self, brokers: Together) -> None:
+        brokers.create("b", [2], copied=False)
+        brokers[1].ask(commit_request(GROUP, {A0: 1, ("b", 0): 2}), 9)
+        assert len(committed(brokers[1], GROUP)) == 2
+        brokers.delete("b")
+        assert committed(brokers[1], GROUP) == {A0: Position(1)}
+
     def test_only_those_who_are_here_are_listed(self, brokers: Together) -> None:
         brokers[1].ask(commit_request(GROUP, {A0: 1}), 9)
         brokers.move(*PLACE, to=2)

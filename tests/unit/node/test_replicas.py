@@ -2,6 +2,7 @@
 
 import pytest
 
+from barnabas.controller.in_sync import GIVES_UP
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
 from barnabas.testing.batches import batches_in, make_batch
@@ -215,10 +216,7 @@ def test_damage_in_a_followers_log_is_fetched_again_and_it_leaves_meanwhile() ->
         send(leader, 2)
         replicas.calm(3)
     follower = replicas.stands[3]
-    segment = follower.partition.log.active
-    segment.trust.starts_at(segment.size)  # as after a start
-    content = follower.disk.open(segment.paths[0])
-    follower.disk.flip(segment.paths[0], (content.size() // 2) * 8)
+    damage(follower)
     with pytest.raises(ApiError) as refused:
         follower.do(lambda: read_all_of(follower))
     assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
@@ -233,6 +231,80 @@ def test_damage_in_a_followers_log_is_fetched_again_and_it_leaves_meanwhile() ->
     replicas.calm(30)
     assert (ends(replicas), sorted(replicas.placed.isr)) == ([8, 8, 8], [1, 2, 3])
     follower.do(lambda: read_all_of(follower))
+
+
+def damage(stand: Stand) -> None:
+    """Flip a bit in the middle of a log, behind the broker's back."""
+    segment = stand.partition.log.active
+    segment.trust.starts_at(segment.size)  # as after a start
+    path = segment.paths[0]
+    stand.disk.flip(path, (stand.disk.open(path).size() // 2) * 8)
+
+
+def test_a_leader_whose_log_is_damaged_has_somebody_else_lead_and_is_repaired() -> None:
+    replicas = ready()
+    leader = leader_of(replicas)
+    for _ in range(4):
+        send(leader, 2)
+        replicas.calm(3)
+    damage(leader)
+    with pytest.raises(ApiError):
+        leader.do(lambda: read_all_of(leader))
+    ((_, _, request, _),) = replicas.proposals
+    assert proposed(request) == [2, 3]
+    assert request.topics[0].partitions[0].leader_recovery_state == GIVES_UP
+    replicas.calm(30)
+    assert leader_of(replicas) is not leader
+    assert (ends(replicas), sorted(replicas.placed.isr)) == ([8, 8, 8], [1, 2, 3])
+    leader.do(lambda: read_all_of(leader))
+
+
+def test_a_leader_that_nobody_can_follow_goes_on_though_it_is_damaged() -> None:
+    replicas = ready()
+    leader = leader_of(replicas)
+    for _ in range(4):
+        send(leader, 2)
+        replicas.calm(3)
+    replicas.stop(2)
+    replicas.stop(3)
+    replicas.run()
+    damage(leader)
+    with pytest.raises(ApiError):
+        leader.do(lambda: read_all_of(leader))
+    replicas.calm(5)
+    assert leader_of(replicas) is leader
+    replicas.start(2)
+    replicas.calm(60)
+    assert leader_of(replicas) is replicas.stands[2], "as soon as somebody has everything"
+    assert ends(replicas)[:2] == [8, 8]
+
+
+def test_a_copy_whose_disk_lost_records_declines_to_lead_until_it_has_them_again() -> None:
+    replicas = ready()
+    send(leader_of(replicas), 2)
+    replicas.calm(12)
+    loser = replicas.stands[2]
+    loser.partition.lost_records = True
+    replicas.move(2)
+    loser.hear()
+    ((_, _, request, _),) = replicas.proposals
+    assert proposed(request) == [1, 3]
+    assert request.topics[0].partitions[0].leader_recovery_state == GIVES_UP
+    assert not loser.partition.leads
+    replicas.calm(30)
+    assert (replicas.placed.leader, sorted(replicas.placed.isr)) == (1, [1, 2, 3])
+    assert not loser.partition.lost_records
+
+
+def test_the_last_one_leads_whatever_its_disk_lost() -> None:
+    replicas = ready({"min.insync.replicas": "1"})
+    loser = replicas.stands[2]
+    replicas.stop(3)
+    replicas.calm(3)
+    loser.partition.lost_records = True
+    replicas.stop(1)
+    replicas.run()
+    assert leader_of(replicas) is loser
 
 
 def read_all_of(stand: Stand) -> None:
@@ -257,3 +329,22 @@ def test_the_nearest_copy_is_one_in_sync_in_the_consumers_rack() -> None:
     replicas.stop(3)
     replicas.run()
     assert nearest(leader.partition, "r3", 2) == -1
+
+
+def test_damage_that_a_scrub_found_is_fetched_again() -> None:
+    replicas = ready({"segment.bytes": "1024"})
+    leader = leader_of(replicas)
+    for _ in range(30):
+        send(leader, 2)
+        replicas.calm(1)
+    replicas.calm(10)
+    follower = replicas.stands[3]
+    second = follower.partition.log.segments[1]
+    path = second.paths[0]
+    follower.disk.flip(path, (follower.disk.open(path).size() // 2) * 8)
+    second.trust.forget(second)
+    follower.do(lambda: follower.partition.found_damage(second.base_offset))
+    assert follower.partition.log.end_offset == second.base_offset
+    replicas.calm(30)
+    assert (ends(replicas), sorted(replicas.placed.isr)) == ([60, 60, 60], [1, 2, 3])
+    follower.do(lambda: read_all_of(follower))

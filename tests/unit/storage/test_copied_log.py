@@ -113,3 +113,16 @@ def test_a_cut_leaves_open_what_is_not_settled_yet() -> None:
     copied(log, 2, 1)
     log.truncate(2, settled=0)
     assert log.producers.first_unstable == 0
+
+
+def test_it_is_known_whether_something_synced_is_missing() -> None:
+    disk = MemoryDisk()
+    log = opened(disk)
+    for number in range(6):
+        copied(log, 2 * number)
+    log.flush()
+    whole = open_log(disk, FOLDER, SETTINGS, root="data", recovery_point=12)
+    assert not whole.lost_synced
+    disk.flip(log.active.paths[0], 8 * (log.active.size - 1))
+    assert not open_log(disk, FOLDER, SETTINGS, root="data", recovery_point=8).lost_synced
+    assert open_log(disk, FOLDER, SETTINGS, root="data", recovery_point=12).lost_synced

@@ -1,0 +1,180 @@
+"""Asks a cluster how it is; every look takes connections of its own.
+
+Brokers come and go while one looks, and a connection to one that has gone says nothing of the
+others. What a broker cannot answer is a trouble in words, and hides nothing that others did.
+"""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from barnabas.cli.connection import settings
+from barnabas.cli.failure import CommandError
+from barnabas.cli.overview import Answers, Overview, out_of_sync, overview
+from barnabas.protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from barnabas.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+from barnabas.protocol.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+)
+from barnabas.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumRequestPartitionData,
+    DescribeQuorumRequestTopicData,
+    DescribeQuorumResponse,
+    DescribeQuorumResponsePartitionData,
+)
+from barnabas.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingTopicReassignment,
+)
+from barnabas.wire.cluster import Wire, require
+from barnabas.wire.failures import LinkError
+from barnabas.wire.link import Link
+
+METADATA_TOPIC = "__cluster_metadata"
+MIN_IN_SYNC = "min.insync.replicas"
+TOPIC_RESOURCE = 2
+LOOK_TIMEOUT_S = 5.0
+CLIENT_ID = "barnabas-cli"
+
+
+def open_wire(bootstrap: str, properties: list[str] | None, patience_s: float = 30.0) -> Wire:
+    """Return a cluster's brokers, to be asked."""
+    return Wire(settings(bootstrap, properties), CLIENT_ID, patience_s)
+
+
+def look(bootstrap: str, properties: list[str] | None) -> Overview:
+    """Return how a cluster is now."""
+    with open_wire(bootstrap, properties, LOOK_TIMEOUT_S) as wire:
+        answers = gather(wire)
+    return overview(answers, now_ms())
+
+
+def gather(wire: Wire) -> Answers:
+    """Ask for all that an overview is made of."""
+    cluster = describe_cluster(wire)
+    disks = probe(cluster.brokers)
+    topics = wire.metadata().topics
+    least = min_in_sync(wire, out_of_sync(topics))
+    # Last, because a broker without a controller may never answer, nor what is asked after it.
+    troubles: list[str] = []
+    quorum: DescribeQuorumResponsePartitionData | None = None
+    reassignments: Sequence[OngoingTopicReassignment] = ()
+    try:
+        quorum = describe_quorum(wire)
+        reassignments = list_reassignments(wire)
+    except LinkError as error:
+        troubles.append(f"the controller does not answer: {error}")
+    return Answers(
+        cluster=cluster,
+        topics=topics,
+        quorum=quorum,
+        reassignments=reassignments,
+        min_in_sync=least,
+        disks=disks,
+        troubles=troubles,
+    )
+
+
+def describe_cluster(wire: Wire) -> DescribeClusterResponse:
+    """Return all brokers that are registered, fenced ones among them."""
+    request = DescribeClusterRequest(include_fenced_brokers=True)
+    answer = wire.ask_any(request, DescribeClusterResponse)
+    require(answer.error_code, "The cluster cannot be described")
+    return answer
+
+
+def describe_quorum(wire: Wire) -> DescribeQuorumResponsePartitionData:
+    """Return who votes on metadata, and how far each of them is."""
+    partitions = [DescribeQuorumRequestPartitionData(partition_index=0)]
+    topic = DescribeQuorumRequestTopicData(topic_name=METADATA_TOPIC, partitions=partitions)
+    answer = wire.ask_any(DescribeQuorumRequest(topics=[topic]), DescribeQuorumResponse)
+    require(answer.error_code, "The quorum cannot be described")
+    found = answer.topics[0].partitions[0]
+    require(found.error_code, "The quorum cannot be described")
+    return found
+
+
+def list_reassignments(wire: Wire) -> list[OngoingTopicReassignment]:
+    """Return the partitions whose copies are being moved."""
+    request = ListPartitionReassignmentsRequest(topics=None)
+    answer = wire.ask_any(request, ListPartitionReassignmentsResponse)
+    require(answer.error_code, "Reassignments cannot be listed")
+    return answer.topics
+
+
+def min_in_sync(wire: Wire, topics: Sequence[str]) -> dict[str, int]:
+    """Return how many copies of some topics must be in sync for a write."""
+    if not topics:
+        return {}
+    request = DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsResource(
+                resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=[MIN_IN_SYNC]
+            )
+            for name in topics
+        ]
+    )
+    answer = wire.ask_any(request, DescribeConfigsResponse)
+    return {
+        each.resource_name: int(config.value)
+        for each in answer.results
+        for config in each.configs
+        if config.name == MIN_IN_SYNC and config.value
+    }
+
+
+def probe(
+    brokers: Iterable[DescribeClusterBroker],
+    topics: Mapping[str, Sequence[int]] | None = None,
+) -> dict[int, list[DescribeLogDirsResult] | str]:
+    """Ask brokers for their disks, and what some partitions take there; a text says why not."""
+    asked = [each for each in brokers if not each.is_fenced]
+    described = [
+        DescribableLogDirTopic(topic=name, partitions=list(numbers))
+        for name, numbers in (topics or {}).items()
+    ]
+    request = DescribeLogDirsRequest(topics=described)
+
+    def ask(broker: DescribeClusterBroker) -> list[DescribeLogDirsResult] | str:
+        try:
+            link = Link(broker.host, broker.port, CLIENT_ID, LOOK_TIMEOUT_S)
+        except (OSError, LinkError) as error:
+            return str(error)
+        try:
+            return link.ask(request, DescribeLogDirsResponse).results
+        except LinkError as error:
+            return str(error)
+        finally:
+            link.close()
+
+    if not asked:
+        return {}
+    with ThreadPoolExecutor(len(asked)) as threads:
+        return dict(zip((each.broker_id for each in asked), threads.map(ask, asked), strict=True))
+
+
+def known_broker(cluster: DescribeClusterResponse, number: int) -> DescribeClusterBroker:
+    """Return a broker by its number, or say which there are."""
+    for each in cluster.brokers:
+        if each.broker_id == number:
+            return each
+    there = ", ".join(map(str, sorted(each.broker_id for each in cluster.brokers)))
+    raise CommandError(f"There is no broker {number}; the cluster has {there}")
+
+
+def now_ms() -> int:
+    """Return the time."""
+    return time.time_ns() // 1_000_000

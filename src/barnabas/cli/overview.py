@@ -1,0 +1,272 @@
+"""A cluster at one moment, made from what its brokers answer.
+
+`Answers` are protocol messages as they came; `overview` is a function of them and the time.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+from barnabas.cli.scopes import Place
+from barnabas.protocol.messages.describe_cluster import DescribeClusterResponse
+from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsResult
+from barnabas.protocol.messages.describe_quorum import (
+    DescribeQuorumResponsePartitionData,
+    ReplicaState,
+)
+from barnabas.protocol.messages.list_partition_reassignments import (
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+from barnabas.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
+
+NOBODY = -1
+UP = "up"
+FENCED = "fenced"
+"""The controller does not hear from it; others lead what it led."""
+SILENT = "silent"
+"""We do not hear from it, and the controller still counts on it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """What brokers said; None where none could say it, with the reason in `troubles`."""
+
+    cluster: DescribeClusterResponse
+    topics: Sequence[MetadataResponseTopic]
+    quorum: DescribeQuorumResponsePartitionData | None
+    reassignments: Sequence[OngoingTopicReassignment] = ()
+    min_in_sync: Mapping[str, int] = field(default_factory=dict)
+    """By topic, for those where a copy is out of sync."""
+    disks: Mapping[int, Sequence[DescribeLogDirsResult] | str] = field(default_factory=dict)
+    """By broker; why there is no answer where there is none."""
+    troubles: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broker:
+    """A broker, as the controller and its partitions see it."""
+
+    id: int
+    address: str
+    rack: str | None
+    state: str
+    silence: str | None
+    """Why it does not answer, where it does not."""
+    leaders: int
+    replicas: int
+    in_sync: int
+    disk_free: float | None
+    """The share of its fullest disk that is left."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A voter or observer of the metadata quorum."""
+
+    id: int
+    directory: bytes
+    lag: int | None
+    """Records behind the leader; unknown where it has not been heard since that was elected."""
+    last_contact_ms: int | None
+
+    def as_json(self) -> dict[str, object]:
+        """Return what --json prints."""
+        return {"id": self.id, "lag": self.lag, "last_contact_ms": self.last_contact_ms}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quorum:
+    """Who decides on metadata."""
+
+    leader: int | None
+    epoch: int
+    high_watermark: int
+    voters: list[Member]
+    observers: list[Member]
+
+    def as_json(self) -> dict[str, object]:
+        """Return what --json prints."""
+        return {
+            "leader": self.leader,
+            "epoch": self.epoch,
+            "high_watermark": self.high_watermark,
+            "voters": [each.as_json() for each in self.voters],
+            "observers": [each.as_json() for each in self.observers],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partitions:
+    """All partitions, sorted out by what is wrong with them."""
+
+    total: int
+    under_replicated: list[Place]
+    under_min_isr: list[Place]
+    offline: list[Place]
+    reassigning: list[Place]
+    not_led_as_preferred: list[Place]
+
+    def as_json(self) -> dict[str, object]:
+        """Return what --json prints: how many, and which."""
+        named = asdict(self) | {"total": self.total}
+        return {
+            key: value if key == "total" else [f"{topic}-{number}" for topic, number in value]
+            for key, value in named.items()
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """A cluster at one moment."""
+
+    cluster_id: str
+    brokers: list[Broker]
+    quorum: Quorum | None
+    partitions: Partitions
+    troubles: list[str]
+
+    def as_json(self) -> dict[str, object]:
+        """Return what --json prints."""
+        quorum = self.quorum
+        return {
+            "cluster_id": self.cluster_id,
+            "controller": None if quorum is None else quorum.leader,
+            "brokers": [asdict(each) for each in self.brokers],
+            "quorum": None if quorum is None else quorum.as_json(),
+            "partitions": self.partitions.as_json(),
+        }
+
+
+def overview(answers: Answers, now_ms: int) -> Overview:
+    """Make one picture of what was answered."""
+    return Overview(
+        cluster_id=answers.cluster.cluster_id,
+        brokers=_brokers(answers),
+        quorum=None if answers.quorum is None else _quorum(answers.quorum, now_ms),
+        partitions=_partitions(answers),
+        troubles=list(answers.troubles),
+    )
+
+
+def out_of_sync(topics: Iterable[MetadataResponseTopic]) -> list[str]:
+    """Return the topics of which some copy is out of sync."""
+    return [
+        topic.name or ""
+        for topic in topics
+        if any(len(each.isr_nodes) < len(each.replica_nodes) for each in topic.partitions)
+    ]
+
+
+def _brokers(answers: Answers) -> list[Broker]:
+    leaders: Counter[int] = Counter()
+    replicas: Counter[int] = Counter()
+    in_sync: Counter[int] = Counter()
+    for topic in answers.topics:
+        for each in topic.partitions:
+            leaders[each.leader_id] += 1
+            replicas.update(each.replica_nodes)
+            in_sync.update(each.isr_nodes)
+    return [
+        Broker(
+            id=each.broker_id,
+            address=f"{each.host}:{each.port}",
+            rack=each.rack,
+            state=_state(each.is_fenced, answers.disks.get(each.broker_id, ())),
+            silence=_silence(answers.disks.get(each.broker_id, ())),
+            leaders=leaders[each.broker_id],
+            replicas=replicas[each.broker_id],
+            in_sync=in_sync[each.broker_id],
+            disk_free=_disk_free(answers.disks.get(each.broker_id, ())),
+        )
+        for each in sorted(answers.cluster.brokers, key=lambda each: each.broker_id)
+    ]
+
+
+def _state(is_fenced: bool, disks: Sequence[DescribeLogDirsResult] | str) -> str:
+    if is_fenced:
+        return FENCED
+    return SILENT if isinstance(disks, str) else UP
+
+
+def _silence(disks: Sequence[DescribeLogDirsResult] | str) -> str | None:
+    return disks if isinstance(disks, str) else None
+
+
+def _disk_free(disks: Sequence[DescribeLogDirsResult] | str) -> float | None:
+    if isinstance(disks, str):
+        return None
+    shares = [each.usable_bytes / each.total_bytes for each in disks if each.total_bytes > 0]
+    return min(shares, default=None)
+
+
+def _quorum(answer: DescribeQuorumResponsePartitionData, now_ms: int) -> Quorum:
+    leader = next(
+        (each for each in answer.current_voters if each.replica_id == answer.leader_id), None
+    )
+    if leader is not None and leader.last_fetch_timestamp > 0:
+        now_ms = leader.last_fetch_timestamp  # clocks of two computers are no measure
+    end = max(answer.high_watermark, leader.log_end_offset if leader is not None else 0)
+
+    def member(each: ReplicaState) -> Member:
+        is_leader = each.replica_id == answer.leader_id
+        heard = each.last_fetch_timestamp
+        unheard = None if heard <= 0 else max(0, now_ms - heard)
+        return Member(
+            id=each.replica_id,
+            directory=each.replica_directory_id,
+            lag=None if each.log_end_offset < 0 else max(0, end - each.log_end_offset),
+            last_contact_ms=0 if is_leader else unheard,
+        )
+
+    return Quorum(
+        leader=None if answer.leader_id == NOBODY else answer.leader_id,
+        epoch=answer.leader_epoch,
+        high_watermark=answer.high_watermark,
+        voters=sorted(map(member, answer.current_voters), key=lambda each: each.id),
+        observers=sorted(map(member, answer.observers), key=lambda each: each.id),
+    )
+
+
+def _partitions(answers: Answers) -> Partitions:
+    moving = {
+        (topic.name, each.partition_index): each
+        for topic in answers.reassignments
+        for each in topic.partitions
+    }
+    everything = {
+        (topic.name or "", each.partition_index): each
+        for topic in answers.topics
+        for each in topic.partitions
+    }
+
+    sorted_out = sorted(everything.items(), key=lambda pair: pair[0])
+
+    def those(test: Callable[[Place, MetadataResponsePartition], bool]) -> list[Place]:
+        return [place for place, each in sorted_out if test(place, each)]
+
+    def expected(place: Place, each: MetadataResponsePartition) -> set[int]:
+        return set(each.replica_nodes) - set(_adding(moving.get(place)))
+
+    def is_short(place: Place, each: MetadataResponsePartition) -> bool:
+        needed = answers.min_in_sync.get(place[0], 1)
+        return len(each.isr_nodes) < min(needed, len(expected(place, each)))
+
+    return Partitions(
+        total=len(everything),
+        under_replicated=those(
+            lambda place, each: not expected(place, each) <= set(each.isr_nodes)
+        ),
+        under_min_isr=those(is_short),
+        offline=those(lambda _, each: each.leader_id == NOBODY),
+        reassigning=sorted(moving),
+        not_led_as_preferred=those(
+            lambda place, each: (
+                place not in moving and each.leader_id not in (NOBODY, *each.replica_nodes[:1])
+            )
+        ),
+    )
+
+
+def _adding(moving: OngoingPartitionReassignment | None) -> Sequence[int]:
+    return () if moving is None else moving.adding_replicas

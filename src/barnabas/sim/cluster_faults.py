@@ -1,0 +1,83 @@
+"""How unkind the world is to brokers that need each other.
+
+As with a lone broker, every seed draws its own mixture (`sim/faults.py`).
+"""
+
+from dataclasses import dataclass, replace
+from random import Random
+
+from barnabas.sim.faults import Faults
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFaults:
+    """How often what goes wrong; gaps are means, and 0 is never."""
+
+    flush_on_ack: bool = True
+    """Whether topics are synced before anything is acknowledged. If not, only one machine ever
+    loses power and no process is killed: what such topics are promised is to survive that."""
+    machine: Faults
+    """What happens to clients, their connections and single machines."""
+    targeted: float = 0.0
+    """How often it hits the controller or a leader, not just anybody."""
+    down_ms_max: int = 1_500
+    """How long a broker is gone; some are fenced meanwhile."""
+    blackout_gap_ms: int = 0
+    """Between power cuts of all machines at once."""
+    rolling_gap_ms: int = 0
+    """Between restarts of one after the other, as they should be."""
+    cut_gap_ms: int = 0
+    """Between cables that are cut, one way or both."""
+    isolation_gap_ms: int = 0
+    """Between times in which a machine is cut off from all others, or from clients, too."""
+    slow_gap_ms: int = 0
+    """Between times in which a cable is slow."""
+    standstill_gap_ms: int = 0
+    """Between times in which a machine stands still."""
+    clock_gap_ms: int = 0
+    """Between jumps of a machine's clock on the wall."""
+    ambush: float = 0.0
+    """How often somebody is struck just when it matters (`sim/ambush.py`)."""
+    flip_gap_ms: int = 0
+    """Between bits that tip over in the logs of one machine."""
+    lane_gap_ms: int = 0
+    """Between connections of brokers with each other that break."""
+
+    @classmethod
+    def swarm(cls, rng: Random) -> "ClusterFaults":
+        """Draw a mixture."""
+        return cls(
+            flush_on_ack=rng.random() < 0.8,
+            machine=Faults(
+                delay_ms_max=rng.choice((2, 20, 150)),
+                late_ms_max=rng.choice((0, 50, 3_000)),
+                sync_ms_max=rng.choice((1, 10, 100)),
+                stall_chance=rng.choice((0.0, 0.0, 0.005)),
+                break_gap_ms=rng.choice((0, 1_000, 4_000)),
+                pause_gap_ms=rng.choice((0, 0, 3_000)),
+                client_crash_gap_ms=rng.choice((0, 0, 4_000)),
+                zombie_gap_ms=rng.choice((0, 0, 5_000)),
+                power_cut_gap_ms=rng.choice((0, 2_500, 6_000)),
+                cut_at_sync=rng.choice((0.0, 0.0, 0.002)),
+                kill_gap_ms=rng.choice((0, 2_500, 6_000)),
+                stop_gap_ms=rng.choice((0, 0, 5_000)),
+                full_disk_gap_ms=rng.choice((0, 0, 0, 6_000)),
+            ),
+            targeted=rng.choice((0.0, 0.5, 0.9)),
+            down_ms_max=rng.choice((300, 2_000, 6_000)),
+            blackout_gap_ms=rng.choice((0, 0, 6_000)),
+            rolling_gap_ms=rng.choice((0, 0, 0, 8_000)),
+            cut_gap_ms=rng.choice((0, 0, 1_500, 5_000)),
+            isolation_gap_ms=rng.choice((0, 0, 3_000, 8_000)),
+            slow_gap_ms=rng.choice((0, 0, 3_000)),
+            standstill_gap_ms=rng.choice((0, 0, 3_000)),
+            clock_gap_ms=rng.choice((0, 0, 3_000)),
+            lane_gap_ms=rng.choice((0, 0, 500)),
+            ambush=rng.choice((0.0, 0.0, 0.1, 0.4)),
+        )
+
+    @property
+    def bearable(self) -> "ClusterFaults":
+        """The same, without what topics may not survive that are not synced on every write."""
+        machine = replace(self.machine, kill_gap_ms=0, cut_at_sync=0.0)
+        return replace(self, machine=machine, blackout_gap_ms=0)

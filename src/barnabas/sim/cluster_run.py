@@ -1,0 +1,107 @@
+"""One run of a whole cluster: brokers are started, clients follow leaders, everything goes wrong,
+and all comes to rest.
+
+    result = run_cluster(seed)
+    assert result.problem is None
+
+As with a lone broker (`sim/run.py`), and besides: after every event leaders, epochs, watermarks and
+committed prefixes of all copies are compared. In the end every copy is in sync, and the same.
+"""
+
+from dataclasses import replace
+from functools import partial
+
+from barnabas.sim.calm import Calm, all_in_sync
+from barnabas.sim.cluster import Cluster
+from barnabas.sim.cluster_faults import ClusterFaults
+from barnabas.sim.cluster_weather import ClusterWeather
+from barnabas.sim.copies import Copies
+from barnabas.sim.operators import Founder, Operator
+from barnabas.sim.quorum import Quorum
+from barnabas.sim.run import SMALL_SEGMENT_BYTES, Result, Run, played
+from barnabas.sim.scenario import DATA, SHARED, TOPICS, Theme
+from barnabas.sim.weather import Weather
+
+SKEW_MS_MAX = 300_000
+BOOT_MS = 60_000
+OPERATED = 0.5
+"""How many runs have somebody who moves partitions about."""
+
+
+class ClusterRun(Run):
+    """A world with several brokers."""
+
+    themes = (Theme.LOG, Theme.LOG, *Run.themes)
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        theme: Theme | None = None,
+        flush_on_ack: bool | None = None,
+        keep_trace: bool = False,
+    ) -> None:
+        super().__init__(seed, theme=theme, keep_trace=keep_trace)
+        self.hardship = ClusterFaults.swarm(self.world.rng)
+        if flush_on_ack is not None:
+            self.hardship = replace(self.hardship, flush_on_ack=flush_on_ack)
+        if not self.hardship.flush_on_ack:
+            self.hardship = self.hardship.bearable
+        self.copies = Copies()
+        self.quorum = Quorum()
+
+    def _make_cluster(self) -> Cluster:
+        return Cluster.of(self.world, self.world.rng.choice((3, 3, 3, 5)))
+
+    def _watch(self) -> None:
+        for host in self.cluster.hosts:
+            host.invariants.append(partial(self.copies.check, host))
+            host.invariants.append(partial(self.quorum.check, host))
+        self.cluster.on_metadata = self.quorum.check_answer
+        self.world.note("world", f"{self.theme} {self.hardship}")
+
+    def _boot(self) -> None:
+        rng = self.world.rng
+        for host in self.cluster.hosts:
+            host.skew_ms = rng.choice((0, rng.randint(-SKEW_MS_MAX, SKEW_MS_MAX)))
+            self.world.after(rng.randint(0, 500), host.start)
+        founder = Founder(self.world, self.cluster, "founder")
+        founder.topics = {DATA: TOPICS[DATA]} if self.theme is Theme.LOG else TOPICS
+        founder.config = dict(rng.choice(({}, {"segment.bytes": SMALL_SEGMENT_BYTES})))
+        if not self.hardship.flush_on_ack:
+            founder.config["flush"] = "interval"
+        founder.topic_ids = {}
+        self.world.after(0, founder.start)
+        self.world.run_until(lambda: founder.done, BOOT_MS, "topics are made")
+        shared = [key for key, name in founder.topic_ids.items() if name == SHARED]
+        self.scenario.topic_ids.update(dict.fromkeys(shared, SHARED))
+
+    def _populate(self) -> None:
+        super()._populate()
+        for reader in self.scenario.readers:
+            reader.routes.reads_nearby = self.world.rng.random() < 0.3
+        if self.world.rng.random() < OPERATED:
+            operator = Operator(self.world, self.cluster, "operator")
+            operator.partitions = self.scenario.data
+            self.scenario.actors.append(operator)
+
+    def _weather(self) -> Weather:
+        return ClusterWeather(self.world, self.scenario, self.hardship, self.quorum)
+
+    def _is_calm(self, calm: Calm) -> bool:
+        return all_in_sync(self.cluster) and calm()
+
+    def _audit(self) -> None:
+        super()._audit()
+        self.copies.compare_all(self.cluster)
+
+
+def run_cluster(
+    seed: int,
+    *,
+    theme: Theme | None = None,
+    flush_on_ack: bool | None = None,
+    keep_trace: bool = False,
+) -> Result:
+    """Play one seed with several brokers; say what went wrong, if anything did."""
+    return played(ClusterRun(seed, theme=theme, flush_on_ack=flush_on_ack, keep_trace=keep_trace))

@@ -1,0 +1,187 @@
+"""Faults of several machines and of what lies between them, for as long as the weather is bad."""
+
+from collections.abc import Callable
+
+from barnabas.sim.ambush import Ambush
+from barnabas.sim.cluster import BROKER_SESSION_MS, Cluster
+from barnabas.sim.cluster_faults import ClusterFaults
+from barnabas.sim.host import Host
+from barnabas.sim.quorum import Quorum
+from barnabas.sim.scenario import Scenario
+from barnabas.sim.weather import FULL_MS_MAX, Weather
+from barnabas.sim.world import World
+
+CUT_MS_MAX = 3 * BROKER_SESSION_MS
+STANDSTILL_MS_MAX = 3 * BROKER_SESSION_MS
+SLOW_MS = (200, 1_500)
+JUMP_MS_MAX = 3_600_000
+BLACKOUT_MS_MAX = 500
+
+
+class ClusterWeather(Weather):
+    """Makes faults happen to brokers that form a cluster, and to their clients."""
+
+    def __init__(
+        self, world: World, scenario: Scenario, faults: ClusterFaults, quorum: Quorum
+    ) -> None:
+        super().__init__(world, scenario, faults.machine)
+        self._faults = faults
+        self._cluster: Cluster = scenario.cluster
+        self._weakest = world.rng.choice(self._cluster.hosts)
+        self._ambush = Ambush(world, self._cluster, self._strike, self._spoil)
+        quorum.on_change = self._ambush.changed
+
+    def turn_bad(self) -> None:
+        """Begin."""
+        super().turn_bad()
+        faults, machine = self._faults, self._machine
+        self._ambush.chance = faults.ambush
+        for host in self._cluster.hosts:
+            host.on_bad_sync = self._cutting(host)
+            host.on_ask = self._ambush.asked
+        self._every(machine.power_cut_gap_ms, self._cut_power)
+        self._every(machine.kill_gap_ms, lambda: self._kill(self._victim(), power_cut=False))
+        self._every(machine.stop_gap_ms, lambda: self._stop(self._victim()))
+        self._every(machine.full_disk_gap_ms, lambda: self._fill_disk(self._victim()))
+        self._every(faults.blackout_gap_ms, self._black_out)
+        self._every(faults.rolling_gap_ms, lambda: self._roll(self._cluster.hosts))
+        self._every(faults.cut_gap_ms, self._cut_cable)
+        self._every(faults.isolation_gap_ms, self._isolate)
+        self._every(faults.slow_gap_ms, self._slow_cable)
+        self._every(faults.standstill_gap_ms, lambda: self._pause(self._victim()))
+        self._every(faults.clock_gap_ms, self._turn_clock)
+        self._every(faults.flip_gap_ms, self._flip)
+        self._every(faults.lane_gap_ms, self._break_lane)
+
+    def turn_good(self) -> None:
+        """Have nothing go wrong any more; who is down comes back by itself."""
+        super().turn_good()
+        self._ambush.chance = 0.0
+        self._cluster.wires.mend_all()
+        for host in self._cluster.hosts:
+            host.resume()
+            host.disk.room = None
+
+    def _victim(self) -> Host:
+        """Draw a machine: just any, or one that matters."""
+        rng, cluster = self._world.rng, self._cluster
+        if rng.random() < self._faults.targeted:
+            led = cluster.leader_of(rng.choice(self._scenario.stored))
+            found = rng.choice((cluster.controller, led))
+            if found is not None:
+                return found
+        return rng.choice(cluster.hosts)
+
+    def _cut_power(self) -> None:
+        victim = self._victim() if self._faults.flush_on_ack else self._weakest
+        self._kill(victim, power_cut=True)
+
+    def _strike(self, host: Host) -> None:
+        """End a broker as hard as its topics are promised to survive."""
+        safe = self._faults.flush_on_ack
+        if safe or host is self._weakest:
+            self._kill(host, power_cut=not safe or self._world.rng.random() < 0.5)
+        else:
+            self._pause(host)
+
+    def _cutting(self, host: Host) -> Callable[[], None]:
+        return lambda: self._kill(host, power_cut=True)
+
+    def _kill(self, host: Host, *, power_cut: bool) -> None:
+        if host.node is not None and self._bad:
+            host.kill(power_cut=power_cut)
+            self._world.after(self._world.rng.randint(1, self._faults.down_ms_max), host.start)
+
+    def _stop(self, host: Host, then: Callable[[], None] = lambda: None) -> None:
+        """Stop a broker as it should be, and start it again."""
+
+        def stopped() -> None:
+            host.kill(power_cut=False)
+            self._world.after(self._world.rng.randint(1, self._faults.down_ms_max), start)
+
+        def start() -> None:
+            host.start()
+            then()
+
+        if host.node is not None and not host.paused:
+            host.stop(stopped)
+
+    def _roll(self, hosts: list[Host]) -> None:
+        """Restart one after the other."""
+        if hosts and self._bad:
+            self._stop(hosts[0], lambda: self._world.after(500, lambda: self._roll(hosts[1:])))
+
+    def _black_out(self) -> None:
+        for host in self._cluster.hosts:
+            if host.node is not None:
+                host.kill(power_cut=True)
+                self._world.after(self._world.rng.randint(1, BLACKOUT_MS_MAX), host.start)
+
+    def _fill_disk(self, host: Host) -> None:
+        self._world.note(host.name, "has a full disk")
+        host.disk.room = 0
+
+        def free() -> None:
+            host.disk.room = None
+
+        self._world.after(self._world.rng.randint(100, FULL_MS_MAX), free)
+
+    def _cut_cable(self) -> None:
+        rng = self._world.rng
+        one, other = rng.sample([host.name for host in self._cluster.hosts], 2)
+        ways = [(one, other), (other, one)]
+        self._spoil(ways[: rng.choice((1, 2))], rng.randint(100, CUT_MS_MAX))
+
+    def _isolate(self) -> None:
+        """Cut one machine off: from the other brokers, and maybe from clients."""
+        victim, rng = self._victim().name, self._world.rng
+        others = [host.name for host in self._cluster.hosts if host.name != victim]
+        if rng.random() < 0.5:
+            others += [actor.name for actor in self._scenario.actors]
+        ways = [(victim, other) for other in others]
+        if rng.random() < 0.7:
+            ways += [(other, victim) for other in others]
+        self._spoil(ways, rng.randint(100, CUT_MS_MAX))
+
+    def _spoil(self, ways: list[tuple[str, str]], duration_ms: int) -> None:
+        wires = self._cluster.wires
+        for source, target in ways:
+            wires.cut(source, target)
+
+        def mend() -> None:
+            for source, target in ways:
+                wires.mend(source, target)
+
+        self._world.after(duration_ms, mend)
+
+    def _slow_cable(self) -> None:
+        rng, wires = self._world.rng, self._cluster.wires
+        one, other = rng.sample([host.name for host in self._cluster.hosts], 2)
+        wires.slow(one, other, rng.randint(*SLOW_MS))
+        self._world.after(rng.randint(100, CUT_MS_MAX), lambda: wires.mend(one, other))
+
+    def _pause(self, host: Host) -> None:
+        if host.node is None or host.paused:
+            return
+        host.pause()
+        life = host.life
+
+        def resume() -> None:
+            if host.life == life:
+                host.resume()
+
+        self._world.after(self._world.rng.randint(100, STANDSTILL_MS_MAX), resume)
+
+    def _turn_clock(self) -> None:
+        rng = self._world.rng
+        host = rng.choice(self._cluster.hosts)
+        host.skew_ms = rng.randint(-JUMP_MS_MAX, JUMP_MS_MAX)
+        self._world.note(host.name, f"has a clock that is {host.skew_ms} ms ahead")
+
+    def _flip(self) -> None:
+        self._weakest.flip()
+
+    def _break_lane(self) -> None:
+        lanes = [link for host in self._cluster.hosts for link in host.links if link.peer]
+        if lanes:
+            self._world.rng.choice(lanes).cut()

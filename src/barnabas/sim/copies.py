@@ -1,0 +1,120 @@
+"""After every event, of every copy of every partition: what must hold wherever it is kept.
+
+- One leader an epoch: two brokers never lead the same partition in the same epoch.
+- Whoever leads in the newest epoch has everything that was committed.
+- In a broker's life no high watermark and no leader epoch goes back, and no high watermark of a
+  leader is ahead of its own disk.
+- No copy begins later than the partition did: nobody deletes records here.
+- What is committed is the same in every copy (`sim/histories.py`).
+"""
+
+from dataclasses import dataclass
+
+from barnabas.model.ids import TopicId
+from barnabas.node.node import Node
+from barnabas.node.partition import Partition
+from barnabas.sim.cluster import Cluster
+from barnabas.sim.histories import History, headers_in
+from barnabas.sim.host import Host
+from barnabas.sim.world import InvariantError
+
+Place = tuple[TopicId, int]
+
+
+@dataclass(slots=True)
+class Seen:
+    """A copy as it was when it was last looked at."""
+
+    high_watermark: int = -1
+    leader_epoch: int = -1
+    leads: bool = False
+    compared: int = 0
+    """Up to where it was compared with the history."""
+
+
+class Copies:
+    """Compares the copies of all brokers."""
+
+    def __init__(self) -> None:
+        self.histories: dict[Place, History] = {}
+        self._leaders: dict[tuple[TopicId, int, int], str] = {}
+        self._newest: dict[Place, int] = {}
+        self._seen: dict[str, dict[Partition, Seen]] = {}
+        self._lives: dict[str, int] = {}
+
+    def check(self, host: Host, node: Node) -> None:
+        """Look at what changed at a broker."""
+        if self._lives.get(host.name) != host.life:
+            self._lives[host.name] = host.life
+            self._seen[host.name] = {}
+        seen = self._seen[host.name]
+        for partition in node.partitions.values():
+            before = seen.get(partition)
+            if before is None:
+                before = seen[partition] = Seen()
+            if (
+                partition.high_watermark != before.high_watermark
+                or partition.leader_epoch != before.leader_epoch
+                or partition.leads != before.leads
+            ):
+                self._look(host.name, partition, before, damaged=host.damaged)
+
+    def compare_all(self, cluster: Cluster) -> None:
+        """Compare every copy as a whole, once all is quiet."""
+        for host in cluster.hosts:
+            assert host.node is not None
+            for partition in host.node.partitions.values():
+                history = self._history(partition)
+                upto = partition.high_watermark
+                history.compare(host.name, headers_in(partition.log, 0, upto))
+                if partition.high_watermark != history.end_offset:
+                    raise InvariantError(
+                        f"{host.name} has {partition.name} up to {partition.high_watermark}, "
+                        f"and {history.end_offset} was committed"
+                    )
+
+    def _look(self, who: str, partition: Partition, before: Seen, *, damaged: bool) -> None:
+        high_watermark, epoch = partition.high_watermark, partition.leader_epoch
+        if high_watermark < before.high_watermark or epoch < before.leader_epoch:
+            raise InvariantError(
+                f"{partition.name} at {who} goes back to {high_watermark} in {epoch}: {before}"
+            )
+        synced = not partition.config.flush_on_ack or high_watermark <= partition.log.flushed_offset
+        if partition.leads and not synced:
+            raise InvariantError(
+                f"{partition.name} at {who} is at {high_watermark}, ahead of the disk"
+            )
+        if partition.log.start_offset:
+            raise InvariantError(
+                f"{partition.name} at {who} starts at {partition.log.start_offset}, and nobody "
+                "deleted anything"
+            )
+        history = self._history(partition)
+        if not damaged:  # until the damage is found, which must be before anybody is shown it
+            history.compare(who, headers_in(partition.log, before.compared, high_watermark))
+            before.compared = max(before.compared, high_watermark)
+        if partition.leads and (epoch != before.leader_epoch or not before.leads):
+            self._take_note_of_leader(who, partition, history)
+        before.high_watermark, before.leader_epoch = high_watermark, epoch
+        before.leads = partition.leads
+
+    def _take_note_of_leader(self, who: str, partition: Partition, history: History) -> None:
+        number, epoch = partition.name.partition, partition.leader_epoch
+        leader = self._leaders.setdefault((partition.topic_id, number, epoch), who)
+        if leader != who:
+            raise InvariantError(f"{leader} and {who} lead {partition.name} in epoch {epoch}")
+        place = (partition.topic_id, number)
+        newest = self._newest.get(place, -1)
+        self._newest[place] = max(newest, epoch)
+        if epoch >= newest and partition.log.end_offset < history.end_offset:
+            raise InvariantError(
+                f"{who} leads {partition.name} in epoch {epoch} from {partition.log.end_offset} "
+                f"on, and {history.end_offset} was committed"
+            )
+
+    def _history(self, partition: Partition) -> History:
+        place = (partition.topic_id, partition.name.partition)
+        history = self.histories.get(place)
+        if history is None:
+            history = self.histories[place] = History(str(partition.name))
+        return history

@@ -1,0 +1,128 @@
+"""What one broker asks of others: a connection for each of them and each lane, used in order.
+
+As `server/peers.py` does it: requests are pipelined, answers come in order, and where one does not
+come in time the connection is given up with everything else that was asked on it.
+"""
+
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.effects import Address, Ask
+from barnabas.protocol.headers import response_header
+from barnabas.sim.frames import frame_of
+from barnabas.sim.network import Link
+from barnabas.sim.world import InvariantError
+
+if TYPE_CHECKING:
+    from barnabas.sim.host import Host
+
+
+class Asked(NamedTuple):
+    """A request that waits for its answer."""
+
+    ask: Ask
+    correlation_id: int
+
+
+class Lane:
+    """The connection to one other broker for one purpose."""
+
+    def __init__(self, host: "Host", address: Address) -> None:
+        self._host = host
+        self._life = host.life
+        self._address = address
+        self._link: Link | None = None
+        self._asked: deque[Asked] = deque()
+        self._correlation_id = 0
+
+    def ask(self, ask: Ask) -> None:
+        """Send a request, over a new connection where there is none; nobody may be there."""
+        host = self._host
+        self._correlation_id += 1
+        asked = Asked(ask, self._correlation_id)
+        link = self._connected()
+        if link is None:
+            host.world.after(host.delay_ms(), lambda: self._tell_none([asked]))
+            return
+        self._asked.append(asked)
+        link.send(frame_of(ask.api_key, ask.api_version, asked.correlation_id, host.name, ask.body))
+        host.world.after(ask.timeout_ms, lambda: self._time_out(asked))
+
+    def close(self) -> None:
+        """Let go of the connection, with the process that had it."""
+        link, self._link = self._link, None
+        self._asked.clear()
+        if link is not None:
+            link.cut()
+
+    def _connected(self) -> Link | None:
+        if self._link is not None and self._link.is_open:
+            return self._link
+        self._lost(self._link)
+        other = self._host.neighbours.get(self._address)
+        if other is None or other.node is None:
+            return None
+        link: Link
+
+        def on_answer(content: bytes) -> None:
+            if self._link is link:
+                self._hear(content)
+
+        def on_lost() -> None:
+            self._lost(link)
+
+        self._link = link = Link(
+            self._host.world, other, self._host.name, on_answer, on_lost, peer=True
+        )
+        return link
+
+    def _hear(self, content: bytes) -> None:
+        ask, correlation_id = self._asked.popleft()
+        head = response_header(ask.api_key, ask.api_version, correlation_id)
+        if not content.startswith(head):
+            raise InvariantError(f"{self._host.name} hears an answer to another question")
+        body = memoryview(content)[len(head) :]
+        self._host.act(self._life, lambda: ask.done(body))
+
+    def _time_out(self, asked: Asked) -> None:
+        waits = any(one is asked for one in self._asked)
+        if waits and self._life == self._host.life:
+            self._host.world.note(self._host.name, f"waits in vain for {self._address}")
+            link = self._link
+            if link is not None:
+                link.cut()
+            self._lost(link)
+
+    def _lost(self, link: Link | None) -> None:
+        if self._link is link:
+            self._link = None
+            left, self._asked = list(self._asked), deque()
+            self._tell_none(left)
+
+    def _tell_none(self, left: list[Asked]) -> None:
+        for asked in left:
+            done = asked.ask.done
+            self._host.world.after(0, partial(self._host.act, self._life, partial(done, None)))
+
+
+class Lanes:
+    """All of one broker's, for one life."""
+
+    def __init__(self, host: "Host") -> None:
+        self._host = host
+        self._lanes: dict[tuple[Address, str], Lane] = {}
+
+    def ask(self, ask: Ask) -> None:
+        """Send a request on its lane."""
+        key = (ask.address, ask.lane)
+        lane = self._lanes.get(key)
+        if lane is None:
+            lane = self._lanes[key] = Lane(self._host, ask.address)
+        lane.ask(ask)
+
+    def close(self) -> None:
+        """Let go of every connection."""
+        for lane in self._lanes.values():
+            lane.close()
+        self._lanes.clear()

@@ -1,0 +1,149 @@
+"""Those who run the cluster: they make topics, move copies, hand leadership around."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from barnabas.model.errors import ErrorCode
+from barnabas.model.ids import TopicPartition
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from barnabas.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from barnabas.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from barnabas.sim.actor import Asking, Sleep, Talk
+from barnabas.sim.coordinated import Coordinated
+from barnabas.sim.world import InvariantError
+
+COPIES = 3
+TIMEOUT_MS = 5_000
+PREFERRED = 0
+SET = 0
+TOPIC = 2
+SEGMENT_BYTES = ("2000", "20000", "1000000")
+
+Code = Callable[[Any], int]
+"""Where an answer keeps its error code."""
+
+
+def new_topic(name: str, partitions: int, config: dict[str, str]) -> CreateTopicsRequest:
+    """Make a topic with as many copies as it takes."""
+    configs = [CreatableTopicConfig(name=key, value=value) for key, value in config.items()]
+    topic = CreatableTopic(
+        name=name, num_partitions=partitions, replication_factor=COPIES, configs=configs
+    )
+    return CreateTopicsRequest(topics=[topic], timeout_ms=TIMEOUT_MS)
+
+
+class Operating(Coordinated):
+    """Somebody who insists on what is to be done."""
+
+    def insist(self, request: Message, code_in: Code, *fine: ErrorCode) -> Asking:
+        """Ask until it is done, or was done by a request whose answer was lost."""
+        while True:
+            answer = yield from self.ask(request)
+            code = None if answer is None else ErrorCode(code_in(answer))
+            if code is ErrorCode.NONE or code in fine:
+                return answer
+            if code is not None and not self.passes(code):
+                raise InvariantError(f"{self.name} asks for {request} and hears {code.name}")
+            yield from self.pause_before_retry()
+
+
+class Founder(Operating):
+    """Makes the topics of a world, and is done."""
+
+    topics: dict[str, int]
+    config: dict[str, str]
+    topic_ids: dict[bytes, str]
+
+    def life(self) -> Talk:
+        """Make one after the other, while brokers are still coming up."""
+        for name, partitions in self.topics.items():
+            answer = yield from self.insist(
+                new_topic(name, partitions, self.config),
+                lambda answer: int(answer.topics[0].error_code),
+                ErrorCode.TOPIC_ALREADY_EXISTS,
+            )
+            self.topic_ids[answer.topics[0].topic_id] = name
+
+    def passes(self, code: ErrorCode) -> bool:
+        """Wait for as many brokers as it takes, too."""
+        return code is ErrorCode.INVALID_REPLICATION_FACTOR or super().passes(code)
+
+
+class Operator(Operating):
+    """Changes something now and then."""
+
+    partitions: Sequence[TopicPartition]
+    """Those whose copies are moved about."""
+    _made = 0
+
+    def life(self) -> Talk:
+        """Do one thing after the other."""
+        while not self.closing:
+            yield Sleep(self.rng.randint(300, 3_000))
+            yield from self.rng.choice(
+                (self._reassign, self._reassign, self._elect, self._configure, self._try_topic)
+            )()
+
+    def _reassign(self) -> Asking:
+        """Move a partition to other brokers, or think better of one that is moving."""
+        partition = self.rng.choice(self.partitions)
+        brokers = sorted(self.cluster.by_id)
+        replicas = self.rng.sample(brokers, min(COPIES, len(brokers)))
+        cancels = self.rng.random() < 0.2
+        part = ReassignablePartition(
+            partition_index=partition.partition, replicas=None if cancels else replicas
+        )
+        topic = ReassignableTopic(name=partition.topic, partitions=[part])
+        request = AlterPartitionReassignmentsRequest(timeout_ms=TIMEOUT_MS, topics=[topic])
+        answer = yield from self.ask(request)
+        if answer is not None:
+            self.world.note(self.name, f"moves {partition} to {part.replicas}")
+
+    def _elect(self) -> Asking:
+        partition = self.rng.choice(self.partitions)
+        wanted = TopicPartitions(topic=partition.topic, partitions=[partition.partition])
+        request = ElectLeadersRequest(
+            election_type=PREFERRED, topic_partitions=[wanted], timeout_ms=TIMEOUT_MS
+        )
+        yield from self.ask(request)
+
+    def _configure(self) -> Asking:
+        config = AlterableConfig(
+            name="segment.bytes", config_operation=SET, value=self.rng.choice(SEGMENT_BYTES)
+        )
+        topic = self.rng.choice(self.partitions).topic
+        resource = AlterConfigsResource(resource_type=TOPIC, resource_name=topic, configs=[config])
+        yield from self.ask(IncrementalAlterConfigsRequest(resources=[resource]))
+
+    def _try_topic(self) -> Asking:
+        """Make a topic and delete it, each as often as it takes."""
+        self._made += 1
+        name = f"{self.name}-{self.lives}-{self._made}"
+        yield from self.insist(
+            new_topic(name, 2, {}),
+            lambda answer: int(answer.topics[0].error_code),
+            ErrorCode.TOPIC_ALREADY_EXISTS,
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+        )
+        yield Sleep(self.rng.randint(0, 1_000))
+        request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=TIMEOUT_MS)
+        yield from self.insist(
+            request,
+            lambda answer: int(answer.responses[0].error_code),
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        )

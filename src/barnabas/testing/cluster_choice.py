@@ -1,0 +1,53 @@
+"""The same tests against one broker or a cluster: BARNABAS_BROKERS says how many there are."""
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import cycle
+from pathlib import Path
+
+from barnabas.testing.broker import Broker
+from barnabas.testing.cluster_processes import ClusterProcesses
+
+PATIENT: Mapping[str, object] = {"cluster.broker_session_timeout": "9s"}
+"""What is not about faults is not to fail over because a machine is busy."""
+
+
+def brokers(environment: Mapping[str, str] = os.environ) -> int:
+    """Return how many brokers tests are to have."""
+    return int(environment.get("BARNABAS_BROKERS", "1"))
+
+
+@contextmanager
+def broker_or_cluster(
+    settings: Mapping[str, object] | None = None,
+) -> Iterator[Broker | ClusterProcesses]:
+    """Start one broker in this process, or a cluster of processes; both have a `bootstrap`."""
+    if brokers() == 1:
+        with Broker(settings=settings) as broker:
+            yield broker
+        return
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+        cluster_of(Path(folder), settings) as cluster,
+    ):
+        yield cluster
+
+
+def cluster_of(folder: Path, settings: Mapping[str, object] | None = None) -> ClusterProcesses:
+    """Return a cluster that is not started yet."""
+    return ClusterProcesses(folder, brokers=brokers(), settings={**PATIENT, **(settings or {})})
+
+
+class InTurn:
+    """Kills the nodes of a cluster one after the other, and starts each again."""
+
+    def __init__(self, cluster: ClusterProcesses) -> None:
+        self._cluster = cluster
+        self._nodes = cycle(cluster.nodes.values())
+
+    def restart(self) -> None:
+        """Kill the next node; return once it is back and the cluster is whole."""
+        next(self._nodes).restart()
+        self._cluster.wait_healthy()

@@ -1,0 +1,62 @@
+"""Bits that flip in the files of a node that is down, and can be flipped back.
+
+Not every file of a folder is there to be believed: what is flipped is a record of something that
+was promised (logs, the metadata log, its snapshots, the quorum's state) or made from it (indexes,
+snapshots of producers).
+"""
+
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+PATTERNS = {
+    "log": "topics/*/*/*.log",
+    "index": "topics/*/*/*.*index",
+    "producers": "topics/*/*/*.snapshot",
+    "epochs": "topics/*/*/leader-epoch-checkpoint",
+    "metadata log": "__cluster_metadata/**/*.log",
+    "metadata snapshot": "__cluster_metadata/**/*.checkpoint",
+    "quorum state": "__cluster_metadata/**/quorum-state",
+}
+METADATA = {"metadata log", "metadata snapshot", "quorum state"}
+"""Damage to these may keep a node from starting, with a message that says so."""
+
+
+class Flip(NamedTuple):
+    """One bit that was turned."""
+
+    kind: str
+    path: Path
+    position: int
+    before: int
+    after: int
+
+    def undo(self) -> None:
+        """Turn it back, unless something else was written there since."""
+        if self.path.exists() and self.path.stat().st_size > self.position:
+            with self.path.open("r+b") as file:
+                file.seek(self.position)
+                if file.read(1) == bytes([self.after]):
+                    file.seek(self.position)
+                    file.write(bytes([self.before]))
+
+
+def flip_one(data: Path, rng: Random, kind: str | None = None) -> Flip | None:
+    """Flip a bit in some file of a kind, or of any kind that there is; None where there is none."""
+    kinds = [kind] if kind else rng.sample(sorted(PATTERNS), len(PATTERNS))
+    for each in kinds:
+        paths = sorted(p for p in data.glob(PATTERNS[each]) if p.is_file() and p.stat().st_size)
+        if paths:
+            return _flip(each, rng.choice(paths), rng)
+    return None
+
+
+def _flip(kind: str, path: Path, rng: Random) -> Flip:
+    position = rng.randrange(path.stat().st_size)
+    with path.open("r+b") as file:
+        file.seek(position)
+        before = file.read(1)[0]
+        after = before ^ 1 << rng.randrange(8)
+        file.seek(position)
+        file.write(bytes([after]))
+    return Flip(kind, path, position, before, after)

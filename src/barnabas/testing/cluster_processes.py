@@ -1,0 +1,212 @@
+"""A cluster of broker processes, to be killed, paused, cut off and started again one by one.
+
+    with ClusterProcesses(folder) as cluster:
+        create_topic(cluster.bootstrap, "load", 6)
+        node = cluster.nodes[cluster.leader_of("load", 0)]
+        node.kill()
+        node.spawn()
+        cluster.wait_healthy()
+
+Where the nodes live (`cluster_places`) and what their folders are made of (`mounts`) is given; by
+default they share an address and a folder of the machine.
+"""
+
+import signal
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from barnabas.testing.cluster_places import Loopback, Place
+from barnabas.testing.cluster_shim import Control
+from barnabas.testing.cluster_view import ClusterView, NoAnswerError, any_view, view
+from barnabas.testing.process import BrokerSubprocess
+from barnabas.testing.waiting import eventually
+
+PATIENCE_S = 90.0
+LOG_SHOWN = 6000
+SETTINGS: Mapping[str, object] = {
+    "replication.default_replication_factor": 3,
+    "replication.min_insync_replicas": 2,
+    "replication.replica_lag_time_max": "3s",
+    "cluster.broker_session_timeout": "3s",
+    "cluster.broker_heartbeat_interval": "500ms",
+    "groups.offsets_partitions": 6,
+    "transactions.log_partitions": 6,
+    "transactions.abort_check_interval": "1s",
+}
+"""Three copies, two of them needed; and impatient, so that a run sees many faults."""
+
+
+class ClusterNode(BrokerSubprocess):
+    """One broker of a cluster, where it lives."""
+
+    def __init__(
+        self,
+        number: int,
+        data: Path,
+        place: Place,
+        voters: str,
+        settings: Mapping[str, object],
+        control: Control | None = None,
+    ) -> None:
+        host, port = place.client_address(number)
+        peer_host, peer_port = place.peer_address(number)
+        environment = control.environment if control else {}
+        peers = ("--peer-listen", f"{peer_host}:{peer_port}", "--voters", voters)
+        arguments = ("--node-id", str(number), *peers)
+        super().__init__(
+            data,
+            settings=settings,
+            environment=environment,
+            arguments=arguments,
+            host=host,
+            port=port,
+        )
+        self.number = number
+        self.control = control
+        self._place = place
+
+    def _prefix(self) -> list[str]:
+        return [*self._place.prefix(self.number), *super()._prefix()]
+
+
+class ClusterProcesses:
+    """All nodes of one cluster."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        brokers: int = 3,
+        settings: Mapping[str, object] | None = None,
+        place: Place | None = None,
+        data: Mapping[int, Path] | None = None,
+        controls: Mapping[int, Control] | None = None,
+    ) -> None:
+        """Take a folder, settings over those of `SETTINGS`, and what the nodes stand on."""
+        numbers = range(1, brokers + 1)
+        self.place = place or Loopback()
+        voters = ",".join(_voter(n, self.place.peer_address(n)) for n in numbers)
+        self.nodes: dict[int, ClusterNode] = {}
+        for number in numbers:
+            self.nodes[number] = ClusterNode(
+                number,
+                (data or {}).get(number, folder / f"node-{number}"),
+                self.place,
+                voters,
+                {**SETTINGS, **(settings or {})},
+                (controls or {}).get(number),
+            )
+
+    @property
+    def bootstrap(self) -> str:
+        """Where clients begin: any node."""
+        return ",".join(node.bootstrap for node in self.nodes.values())
+
+    def start(self) -> "ClusterProcesses":
+        """Start all nodes and return once they are a cluster."""
+        for node in self.nodes.values():
+            node.spawn()
+        for node in self.nodes.values():
+            node.wait_ready()
+        self.wait_healthy()
+        return self
+
+    def view(self, topics: Iterable[str] | None = None, *, but: Sequence[int] = ()) -> ClusterView:
+        """Ask a running node, one that is not left out, how the cluster is."""
+        asked = [n.address for n in self.nodes.values() if n.running and n.number not in but]
+        return any_view(asked, topics)
+
+    def problems(self, topics: Iterable[str] = ()) -> list[str]:
+        """Return what keeps the cluster from being healthy, in the eyes of every node."""
+        found = []
+        for node in self.nodes.values():
+            try:
+                seen = view(node.address)
+            except NoAnswerError as error:
+                found.append(f"node {node.number}: {error}")
+                continue
+            told = seen.problems(self.nodes, topics)
+            found += [f"node {node.number}: {problem}" for problem in told]
+        return found
+
+    def wait_healthy(self, topics: Iterable[str] = (), patience_s: float = PATIENCE_S) -> None:
+        """Return once every node sees all nodes, a quorum with a leader, and whole partitions."""
+        wanted = tuple(topics)
+        last: list[str] = ["nobody was asked"]
+
+        def healthy() -> bool:
+            last[:] = self.problems(wanted)
+            return not last
+
+        try:
+            eventually(healthy, patience_s)
+        except AssertionError as error:
+            raise AssertionError(f"not healthy within {patience_s} s: {last[:12]}") from error
+
+    def leader_of(self, topic: str, partition: int) -> int:
+        """Return the node that leads a partition, once there is one."""
+        return eventually(lambda: self._leader(topic, partition))
+
+    def follower_of(self, topic: str, partition: int) -> int:
+        """Return a node that follows a partition's leader."""
+        leader = self.leader_of(topic, partition)
+        replicas = self.view((topic,)).partitions[topic, partition].replicas
+        return next(node for node in replicas if node != leader)
+
+    def controller(self) -> int:
+        """Return the quorum's leader, once there is one."""
+        return eventually(self._quorum_leader)
+
+    def stop(self) -> dict[int, int]:
+        """Stop all nodes at the same time; return their exit codes."""
+        running = {number: node for number, node in self.nodes.items() if node.running}
+        for node in running.values():
+            node.send(signal.SIGTERM)
+        return {number: node.wait() for number, node in running.items()}
+
+    def close(self) -> None:
+        """End whatever runs."""
+        for node in self.nodes.values():
+            node.close()
+
+    def __enter__(self) -> "ClusterProcesses":
+        try:
+            return self.start()
+        except BaseException:
+            self._show_logs()
+            self.close()
+            raise
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            self._show_logs()
+        self.close()
+
+    def _leader(self, topic: str, partition: int) -> int:
+        try:
+            seen = self.view((topic,)).partitions.get((topic, partition))
+        except NoAnswerError:
+            return 0
+        return seen.leader if seen and seen.leader in self.nodes else 0
+
+    def _quorum_leader(self) -> int:
+        try:
+            found = self.view(()).quorum_leader
+        except NoAnswerError:
+            return 0
+        return found if found in self.nodes else 0
+
+    def _show_logs(self) -> None:
+        for number, node in self.nodes.items():
+            sys.stderr.write(f"--- log of node {number}\n{node.log_text()[-LOG_SHOWN:]}\n")
+
+
+def _voter(number: int, address: tuple[str, int]) -> str:
+    return f"{number}@{address[0]}:{address[1]}"

@@ -1,0 +1,96 @@
+"""The copies of a partition, read from the files of nodes that are down, and compared.
+
+Batches are compared by offsets, leader epoch and checksum, which are all that can differ between
+two copies of one batch; every checksum is computed on the way.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.model.errors import CorruptBatchError
+from barnabas.server.disk import OsDisk
+from barnabas.storage.walk import walk
+
+SHOWN_MAX = 5
+
+
+class StoredBatch(NamedTuple):
+    """What identifies a batch."""
+
+    base_offset: int
+    last_offset: int
+    epoch: int
+    crc: int
+
+
+def stored_batches(folder: Path) -> list[StoredBatch]:
+    """Read one copy; raise `CorruptBatchError` where it is damaged."""
+    disk = OsDisk()
+    found = []
+    for path in sorted(folder.glob("*.log")):
+        file = disk.open(str(path))
+        for _, header in walk(file, 0, file.size(), check=True):
+            found.append(
+                StoredBatch(header.base_offset, header.last_offset, header.leader_epoch, header.crc)
+            )
+    return found
+
+
+def copies_of(data: Mapping[int, Path], topic: str, partition: int) -> dict[int, Path]:
+    """Return where each node keeps a partition, for those that do."""
+    folders = {node: folder / "topics" / topic / str(partition) for node, folder in data.items()}
+    return {node: folder for node, folder in folders.items() if folder.is_dir()}
+
+
+def check_copies(copies: Mapping[int, Path], high_watermark: int) -> list[str]:
+    """Return what is wrong with the copies of a partition, below what was committed."""
+    problems = []
+    batches: dict[int, list[StoredBatch]] = {}
+    for node, folder in sorted(copies.items()):
+        try:
+            batches[node] = stored_batches(folder)
+        except CorruptBatchError as error:
+            problems.append(f"node {node}: damaged: {error}")
+    return problems + compare_copies(batches, high_watermark)
+
+
+def compare_copies(copies: Mapping[int, Sequence[StoredBatch]], high_watermark: int) -> list[str]:
+    """Return where copies differ below the high watermark, or use an offset twice."""
+    problems: list[str] = []
+    committed = {
+        node: [batch for batch in batches if batch.base_offset < high_watermark]
+        for node, batches in copies.items()
+    }
+    for node, batches in committed.items():
+        problems += [f"node {node}: {problem}" for problem in _offset_problems(batches)]
+        end = batches[-1].last_offset + 1 if batches else 0
+        if end < high_watermark:
+            problems.append(f"node {node}: ends at {end}, committed is {high_watermark}")
+    # Retention works on whole segments and on each node at its own time: compare what all have.
+    starts = [batches[0].base_offset for batches in committed.values() if batches]
+    first_common = max(starts, default=0)
+    columns = {n: [b for b in c if b.base_offset >= first_common] for n, c in committed.items()}
+    model = min(columns, default=0)
+    for node in sorted(columns):
+        differing = [
+            f"{mine} and {theirs}"
+            for mine, theirs in zip(columns[model], columns[node], strict=False)
+            if mine != theirs
+        ]
+        if differing:
+            problems.append(
+                f"nodes {model} and {node} differ in {len(differing)} batches: "
+                f"{differing[:SHOWN_MAX]}"
+            )
+    return problems
+
+
+def _offset_problems(batches: Sequence[StoredBatch]) -> Iterator[str]:
+    expected = batches[0].base_offset if batches else 0
+    for batch in batches:
+        if batch.base_offset < expected:
+            yield f"offset {batch.base_offset} is used twice"
+        elif batch.base_offset > expected:
+            yield f"nothing stands between {expected} and {batch.base_offset}"
+        expected = batch.last_offset + 1

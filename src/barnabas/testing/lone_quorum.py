@@ -1,0 +1,72 @@
+"""A metadata quorum of one on a disk, without the node around it."""
+
+from collections.abc import Sequence
+from random import Random
+
+from barnabas.effects import Effect, Flush
+from barnabas.metadata.image import Image
+from barnabas.metadata.records import MetadataRecord
+from barnabas.model.pending import Pending
+from barnabas.model.ports import Disk
+from barnabas.model.settings import BrokerSettings, ClusterSettings, Settings
+from barnabas.model.timers import Timers
+from barnabas.node.quorum import Quorum
+from barnabas.storage.flush import carry_out
+
+
+class LoneQuorum:
+    """Opened and in control, as a lone node has it; syncs wait until `sync`."""
+
+    def __init__(self, disk: Disk, *, snapshot_after_records: int = 20_000) -> None:
+        self.disk = disk
+        self.outbox: list[Effect] = []
+        settings = Settings(
+            broker=BrokerSettings(data_dir="data"),
+            cluster=ClusterSettings(snapshot_after_records=snapshot_after_records),
+        )
+        self.quorum = Quorum(
+            settings, disk, Timers(), self.outbox, Random(1), self, lambda *_: None
+        )
+        self.quorum.open()
+        self.quorum.raft.start()
+        self.settle()
+
+    @property
+    def image(self) -> Image:
+        """What was committed."""
+        return self.quorum.image
+
+    def metadata_changed(self, changes: Sequence[MetadataRecord] | None) -> None:
+        """Nobody acts on it here."""
+
+    def became_controller(self) -> None:
+        """It always is."""
+
+    def lost_control(self) -> None:
+        """It never does."""
+
+    def propose(self, *changes: MetadataRecord) -> Pending[bool]:
+        """Have records committed once they are synced."""
+        return self.quorum.propose(changes, 0)
+
+    def commit_now(self, *changes: MetadataRecord) -> None:
+        """Have records committed here and now."""
+        self.quorum.propose(changes, 0)
+        self.quorum.raft.commit_now()
+        self.settle()
+
+    def settle(self) -> None:
+        """Carry out every sync that is asked for."""
+        while any(isinstance(effect, Flush) for effect in self.outbox):
+            self.sync()
+
+    def sync(self) -> None:
+        """Carry out the sync that is asked for, and report it."""
+        (flush,) = [effect for effect in self.outbox if isinstance(effect, Flush)]
+        self.outbox.clear()
+        carry_out(self.disk, flush.task)
+        flush.done()
+
+    def close(self) -> None:
+        """Stop cleanly."""
+        self.quorum.raft.close()

@@ -1,0 +1,158 @@
+"""One member of a metadata quorum for dialogues: what it asks is caught, and answered by hand.
+
+    member = RaftMember(1, count=3).start()
+    member.pass_time(2_000)
+    for asked in member.asked(VoteRequest): ...
+
+Nothing happens by itself: time passes when told to, and syncs are done when `sync` is called.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from random import Random
+from typing import Any, TypeVar
+
+from barnabas.effects import Address, Effect, Flush, Notice
+from barnabas.model.ids import NodeId
+from barnabas.model.settings import ClusterSettings
+from barnabas.model.timers import Timers
+from barnabas.protocol.message import Message
+from barnabas.raft.machine import Raft
+from barnabas.raft.snapshots import Pair
+from barnabas.raft.voters import NO_DIRECTORY, Voter
+from barnabas.sim.memory_disk import MemoryDisk
+from barnabas.storage.flush import carry_out
+
+M = TypeVar("M", bound=Message)
+
+PORT = 9000
+DATA = "data"
+
+
+def voters(count: int) -> list[Voter]:
+    """Return voters as the settings name them."""
+    return [Voter(NodeId(n), NO_DIRECTORY, Address("h", PORT + n)) for n in range(1, count + 1)]
+
+
+class Heard:
+    """A listener that writes down what it hears."""
+
+    def __init__(self) -> None:
+        self.records: list[Pair] = []
+        self.events: list[str] = []
+        self.end_offset = 0
+
+    def load_snapshot(self, records: Iterable[Pair]) -> None:
+        """Start over."""
+        self.records = list(records)
+        self.events.append("snapshot")
+
+    def committed(self, records: Sequence[Pair], end_offset: int) -> None:
+        """Note a batch."""
+        self.records += records
+        self.end_offset = end_offset
+
+    def became_active(self, epoch: int) -> None:
+        """Note it."""
+        self.events.append(f"active {epoch}")
+
+    def resigned(self) -> None:
+        """Note it."""
+        self.events.append("resigned")
+
+    def leader_changed(self) -> None:
+        """Note it."""
+        self.events.append("leader changed")
+
+    def snapshot(self) -> Iterable[Pair]:
+        """Sum up by repeating everything."""
+        return list(self.records)
+
+
+class Asked:
+    """A request on its way."""
+
+    def __init__(self, node_id: int, request: Message, done: Callable[[Any | None], None]) -> None:
+        self.node_id = node_id
+        self.request: Any = request
+        self.answer = done
+
+
+class RaftMember:
+    """A member, its disk, and the world in the hands of a test."""
+
+    def __init__(
+        self,
+        node_id: int = 1,
+        *,
+        count: int = 3,
+        disk: MemoryDisk | None = None,
+        snapshot_after: int = 20_000,
+        seed: int = 1,
+    ) -> None:
+        self.disk = disk or MemoryDisk()
+        self.seed = seed
+        self.timers = Timers()
+        self.outbox: list[Effect] = []
+        self.heard = Heard()
+        self.sent: list[Asked] = []
+        settings = ClusterSettings(
+            host="h",
+            port=PORT + node_id,
+            election_timeout_ms=1_000,
+            fetch_timeout_ms=1_000,
+            snapshot_after_records=snapshot_after,
+        )
+        self.raft = Raft(
+            me=NodeId(node_id),
+            disk=self.disk,
+            data_folder=DATA,
+            bootstrap=voters(count),
+            settings=settings,
+            timers=self.timers,
+            outbox=self.outbox,
+            rng=Random(seed + node_id),
+            listener=self.heard,
+            ask=self._ask,
+        )
+
+    def start(self) -> "RaftMember":
+        """Open and start."""
+        self.raft.open()
+        self.raft.start()
+        return self
+
+    def pass_time(self, milliseconds: int) -> None:
+        """Let time pass, and everything happen that is due meanwhile."""
+        end = self.timers.now_ms + milliseconds
+        while (due := self.timers.next_ms) is not None and due <= end:
+            self.timers.now_ms = self.timers.wall_ms = due
+            self.timers.fire()
+        self.timers.now_ms = self.timers.wall_ms = end
+
+    def asked(self, cls: type[M]) -> list[Asked]:
+        """Take the requests of a kind that were sent since the last look."""
+        found = [asked for asked in self.sent if isinstance(asked.request, cls)]
+        self.sent = [asked for asked in self.sent if not isinstance(asked.request, cls)]
+        return found
+
+    def sync(self) -> None:
+        """Carry out the syncs that were asked for, and those that follow from them."""
+        while flushes := [effect for effect in self.outbox if isinstance(effect, Flush)]:
+            self.outbox[:] = [effect for effect in self.outbox if not isinstance(effect, Flush)]
+            for flush in flushes:
+                carry_out(self.disk, flush.task)
+                flush.done()
+
+    def notices(self) -> list[str]:
+        """Return what an operator would have read."""
+        return [effect.event for effect in self.outbox if isinstance(effect, Notice)]
+
+    def _ask(
+        self,
+        address: Address,
+        request: Message,
+        timeout_ms: int,
+        done: Callable[[Any | None], None],
+    ) -> None:
+        del timeout_ms
+        self.sent.append(Asked(address.port - PORT, request, done))

@@ -1,0 +1,142 @@
+"""Each starred rule of a cluster switched off in turn: the simulation must notice.
+
+A mutant is a patch that lives here alone. It must be caught within so many seeds, by one that
+passes without it. What concerns the quorum alone is also in `test_raft.py`, what concerns a lone
+broker's coordinators in `test_mutants.py`.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from barnabas.controller import brokers, in_sync, partition_change
+from barnabas.node.copying import LocalCopy
+from barnabas.node.partition import Partition
+from barnabas.raft.quorum_state import QuorumStateFile
+from barnabas.replication import in_sync as replication
+from barnabas.replication.in_sync import InSync
+from barnabas.sim.scenario import Theme
+from barnabas.storage.log import Log
+from barnabas.storage.producers import ProducerStates
+from barnabas.transactions import transitions
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+def cut_to_high_watermark(patch: pytest.MonkeyPatch) -> None:
+    """A follower gives up everything above its own high watermark (KIP-101)."""
+    original = LocalCopy.begin
+
+    def begin(self: Any) -> None:
+        self._cut(self._partition.high_watermark)
+        original(self)
+
+    patch.setattr(LocalCopy, "begin", begin)
+
+
+def nobody_diverges(patch: pytest.MonkeyPatch) -> None:
+    """A leader does not look at the epoch of the last batch that a follower has (KIP-279)."""
+    patch.setattr(Partition, "diverges", lambda *_: None)
+
+
+def committed_isr_counts_alone(patch: pytest.MonkeyPatch) -> None:
+    """The high watermark does not wait for who may be in sync by now, for all the leader knows."""
+    patch.setattr(InSync, "maximal_isr", property(lambda self: self.isr))
+
+
+def one_copy_is_enough(patch: pytest.MonkeyPatch) -> None:
+    """A leader alone in its ISR takes acks=all, and moves the high watermark."""
+    patch.setattr(InSync, "is_short", property(lambda _: False))
+
+
+def joins_below_high_watermark(patch: pytest.MonkeyPatch) -> None:
+    """A replica joins the ISR that lacks what was acknowledged."""
+    patch.setattr(replication, "reaches_high_watermark", lambda *_: True)
+    patch.setattr(replication, "reaches_epoch", lambda *_: True)
+
+
+def joins_before_epoch_start(patch: pytest.MonkeyPatch) -> None:
+    """A replica joins the ISR at the high watermark of a new leader that knows an old one."""
+    patch.setattr(replication, "reaches_epoch", lambda *_: True)
+
+
+def counts_before_it_fetches(patch: pytest.MonkeyPatch) -> None:
+    """A new leader takes it that who is in sync has all that it has itself, unheard."""
+    original = InSync.place
+
+    def place(self: Any, *rest: Any) -> None:
+        original(self, *rest)
+        for follower in self._followers.values():
+            follower.end_offset = max(follower.end_offset, self.epoch_start)
+
+    patch.setattr(InSync, "place", place)
+
+
+def partition_epochs_do_not_matter(patch: pytest.MonkeyPatch) -> None:
+    """AlterPartition is carried out although the partition has changed since it was made."""
+    patch.setattr(in_sync, "knows_this_partition", lambda *_: None)
+
+
+def leader_epochs_do_not_matter(patch: pytest.MonkeyPatch) -> None:
+    """AlterPartition of a leader that was deposed is carried out."""
+    patch.setattr(in_sync, "leads_in_this_epoch", lambda *_: None)
+    patch.setattr(in_sync, "knows_this_partition", lambda *_: None)
+
+
+def broker_epochs_do_not_matter(patch: pytest.MonkeyPatch) -> None:
+    """A replica joins the ISR that was restarted, and lost records, since it fetched (KIP-903)."""
+    patch.setattr(in_sync, "may_be_in_sync", lambda *_: True)
+    patch.setattr(replication, "lives_as_it_fetched", lambda *_: True)
+
+
+def fenced_replicas_join(patch: pytest.MonkeyPatch) -> None:
+    """A replica joins the ISR although its broker is fenced or stopping (KAFKA-14154)."""
+    patch.setattr(in_sync, "is_available", lambda *_: True)
+
+
+def nobody_is_eligible(patch: pytest.MonkeyPatch) -> None:
+    """Who leaves the ISR below its minimum is forgotten: the last replica stands alone."""
+    patch.setattr(partition_change, "eligible_leaders", lambda *_, **__: [])
+
+
+def unclean_restarts_are_trusted(patch: pytest.MonkeyPatch) -> None:
+    """A broker that lost power keeps its place, whatever it lost (KIP-966)."""
+    patch.setattr(brokers, "keeps_its_word", lambda *_: True)
+
+
+def copies_know_no_producers(patch: pytest.MonkeyPatch) -> None:
+    """A follower does not remember producers: after a failover, a retry is appended again."""
+    original = Log.append_copied
+
+    def append(self: Any, *rest: Any) -> Any:
+        before = self.producers
+        self.producers = ProducerStates()
+        try:
+            return original(self, *rest)
+        finally:
+            self.producers = before
+
+    patch.setattr(Log, "append_copied", append)
+
+
+def epoch_stays_at_end(patch: pytest.MonkeyPatch) -> None:
+    """Transactions end without a larger epoch, and markers do not carry one (KIP-890)."""
+    original = transitions._ended
+
+    def ended(before: Any, *rest: Any) -> Any:
+        return replace(original(before, *rest), producer_epoch=before.producer_epoch)
+
+    patch.setattr(transitions, "_ended", ended)
+    patch.setattr(ProducerStates, "check_marker", lambda *_: None)
+
+
+def votes_are_not_synced(patch: pytest.MonkeyPatch) -> None:
+    """Vote and epoch are answered before they are on disk."""
+    patch.setattr(QuorumStateFile, "synced", lambda _: False)
+
+
+MUTANTS: dict[str, tuple[Patch, Theme | None]] = {}
+
+SEEDS = 200

@@ -1,0 +1,215 @@
+"""Nodes that form a cluster: registering, being missed, leaving, and what they ask the controller.
+
+Whole nodes on simulated hosts, on a network that loses nothing.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from barnabas.metadata.records import TopicDeleted
+from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.ids import TopicPartition
+from barnabas.model.pending import Pending
+from barnabas.node.node import Node
+from barnabas.sim.cluster import BROKER_SESSION_MS, Cluster
+from barnabas.sim.host import Host
+from barnabas.sim.world import World
+
+PATIENCE_MS = 60_000
+
+
+class Three:
+    """Three brokers, and somebody who waits until something is so."""
+
+    def __init__(self, count: int = 3) -> None:
+        self.world = World(1)
+        self.cluster = Cluster.of(self.world, count)
+        for host in self.cluster.hosts:
+            host.start()
+        self.until(self.is_formed, "all brokers are let in")
+
+    def is_formed(self) -> bool:
+        nodes = self.cluster.nodes
+        everybody = len(self.cluster.hosts)
+        return len(nodes) == everybody and all(len(n.brokers) == everybody for n in nodes)
+
+    def until(self, done: Callable[[], bool], what: str) -> int:
+        """Wait, and return how long it took."""
+        began_ms = self.world.now_ms
+        self.world.run_until(done, began_ms + PATIENCE_MS, what)
+        return self.world.now_ms - began_ms
+
+    @property
+    def controller(self) -> Host:
+        found = self.cluster.controller
+        assert found is not None
+        return found
+
+    @property
+    def other(self) -> Host:
+        """Some broker that does not control."""
+        return next(host for host in self.cluster.hosts if host is not self.controller)
+
+    def do(self, host: Host, action: Callable[[Node], Pending[bool]]) -> Pending[bool]:
+        """Have something happen on a broker."""
+        found: list[Pending[bool]] = []
+        assert host.node is not None
+        node = host.node
+        host.act(host.life, lambda: found.append(action(node)))
+        return found[0]
+
+    def make(self, name: str, partitions: int, *, on: Host | None = None) -> None:
+        host = on or self.controller
+        self.do(host, lambda node: node.create_topic(name, partitions, {}, 0))
+        self.until(lambda: all(name in n.image.topics for n in self.cluster.nodes), "it is known")
+
+    def leaders(self, name: str, seen_by: Host) -> list[int]:
+        assert seen_by.node is not None
+        return [p.leader for p in seen_by.node.image.topics[name].partitions]
+
+
+@pytest.fixture
+def three() -> Three:
+    return Three()
+
+
+def node_of(host: Host) -> Node:
+    assert host.node is not None
+    return host.node
+
+
+def test_brokers_find_each_other_and_agree_who_controls(three: Three) -> None:
+    images = [node.image for node in three.cluster.nodes]
+    assert images[0].cluster_id
+    assert {image.cluster_id for image in images} == {images[0].cluster_id}
+    assert {node.controller_id for node in three.cluster.nodes} == {
+        node_of(three.controller).node_id
+    }
+    assert len({broker.broker_epoch for broker in images[0].brokers.values()}) == 3
+
+
+def test_a_topic_that_any_broker_is_asked_for_is_spread_and_led(three: Three) -> None:
+    three.make("spread", 6, on=three.other)
+    assert sorted(three.leaders("spread", three.controller)) == [1, 1, 2, 2, 3, 3]
+    for host in three.cluster.hosts:
+        copies = node_of(host).by_topic_name["spread"]
+        led = [number for number, copy in copies.items() if copy.leads]
+        assert (len(copies), len(led)) == (6, 2)
+
+
+def test_a_new_topic_says_how_many_must_be_in_sync(three: Three) -> None:
+    three.make("sure", 1)
+    config = node_of(three.other).image.topics["sure"].config
+    assert config["min.insync.replicas"] == "2"
+
+
+def test_who_is_killed_is_missed_long_before_its_session_ends(three: Three) -> None:
+    three.make("moved", 3)
+    victim = three.other
+    number = node_of(victim).node_id
+    victim.kill(power_cut=True)
+    took_ms = three.until(
+        lambda: number not in three.leaders("moved", three.controller), "others lead"
+    )
+    assert took_ms < BROKER_SESSION_MS
+
+
+def test_who_is_silent_but_there_is_missed_when_its_session_ends(three: Three) -> None:
+    three.make("moved", 3)
+    victim, witness = three.other, three.controller
+    number = node_of(victim).node_id
+    victim.pause()
+    took_ms = three.until(lambda: number not in three.leaders("moved", witness), "others lead")
+    assert took_ms >= BROKER_SESSION_MS // 2
+
+
+def test_who_comes_back_is_let_in_and_leads_again_where_it_is_preferred(three: Three) -> None:
+    three.make("back", 3)
+    victim = three.other
+    number = node_of(victim).node_id
+    victim.kill(power_cut=True)
+    three.until(lambda: number not in three.leaders("back", three.controller), "others lead")
+    victim.start()
+    three.until(three.is_formed, "it is let in")
+    topic = node_of(three.controller).image.topics["back"]
+    three.until(lambda: all(len(p.isr) == 3 for p in topic.partitions), "it is in sync")
+    controller = three.controller
+    controller.act(controller.life, node_of(controller).controlling.prefer_leaders)
+    three.until(lambda: number in three.leaders("back", controller), "it leads again")
+    assert [p.leader for p in topic.partitions] == [p.replicas[0] for p in topic.partitions]
+
+
+def test_another_controls_when_the_controller_is_killed_and_decides_as_it_would_have(
+    three: Three,
+) -> None:
+    three.make("before", 2)
+    old = three.controller
+    old.kill(power_cut=True)
+    took_ms = three.until(lambda: three.cluster.controller is not None, "another controls")
+    assert took_ms < 3_000
+    assert three.controller is not old
+    three.do(three.controller, lambda node: node.create_topic("after", 2, {}, 0))
+    three.until(
+        lambda: all("after" in node.image.topics for node in three.cluster.nodes), "it is made"
+    )
+    assert set(node_of(three.controller).image.topics) == {"before", "after"}
+
+
+def test_who_leaves_leads_nothing_by_then(three: Three) -> None:
+    three.make("calm", 3)
+    leaver = three.other
+    number = node_of(leaver).node_id
+    left = three.do(leaver, lambda node: node.membership.leave())
+    three.until(lambda: left.done, "it may go")
+    assert number not in three.leaders("calm", three.controller)
+    assert node_of(three.controller).image.brokers[number].fenced
+
+
+def test_a_process_does_not_live_through_the_past_again(three: Three) -> None:
+    """A topic that was made again has the name and folder of the old one: its records stay."""
+    three.make("again", 1)
+    old = node_of(three.controller).image.topics["again"].topic_id
+    gone = TopicDeleted(topic_id=old.hex())
+    three.do(three.controller, lambda node: node.commit([gone], 0))
+    three.until(
+        lambda: all("again" not in node.image.topics for node in three.cluster.nodes), "it is gone"
+    )
+    three.make("again", 1)
+    host = three.other
+    place = TopicPartition("again", 0)
+    folder = node_of(host).partitions[place].log.folder
+    host.kill(power_cut=False)
+    host.start()
+    three.until(lambda: place in node_of(host).partitions, "it is back")
+    assert node_of(host).partitions[place].log.folder == folder
+    assert host.disk.list("data/strangers") == []
+
+
+def test_producer_ids_are_given_out_once_whoever_is_asked(three: Three) -> None:
+    given: list[int] = []
+    for _ in range(3):
+        for host in three.cluster.hosts:
+            node = node_of(host)
+            host.act(host.life, lambda node=node: node.next_producer_id(0).when_done(given.append))  # type: ignore[misc]
+    three.until(lambda: len(given) == 9, "ids are given")
+    assert len(set(given)) == 9
+
+
+def test_only_the_controller_decides(three: Three) -> None:
+    node = node_of(three.other)
+    with pytest.raises(ApiError) as refused:
+        node.commit([TopicDeleted(topic_id="00" * 16)], 0)
+    assert refused.value.code is ErrorCode.NOT_CONTROLLER
+    with pytest.raises(ApiError):
+        _ = node.draft
+
+
+def test_a_majority_is_needed_to_decide(three: Three) -> None:
+    controller = three.controller
+    for host in three.cluster.hosts:
+        if host is not controller:
+            host.kill(power_cut=True)
+    three.until(lambda: not node_of(controller).is_controller, "it gives up")
+    with pytest.raises(ApiError):
+        node_of(controller).commit([TopicDeleted(topic_id="00" * 16)], 0)

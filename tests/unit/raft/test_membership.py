@@ -1,0 +1,177 @@
+"""Who votes, and how that changes (KIP-853)."""
+
+from typing import Any
+
+import pytest
+
+from barnabas.model.errors import ConfigError, ErrorCode
+from barnabas.model.pending import Pending
+from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest, Listener
+from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
+from barnabas.raft.voters import parse_voter
+from barnabas.testing.raft_member import PORT, RaftMember
+from barnabas.testing.raft_quorum import RaftQuorum
+
+
+def add(leader: RaftMember, member: RaftMember, timeout_ms: int = 5_000) -> list[Any]:
+    node_id = member.raft.me
+    request = AddRaftVoterRequest(
+        cluster_id=None,
+        timeout_ms=timeout_ms,
+        voter_id=node_id,
+        voter_directory_id=member.raft.directory,
+        listeners=[Listener(name="PEER", host="h", port=PORT + node_id)],
+    )
+    return outcome(leader.raft.handle_add_voter(request))
+
+
+def remove(leader: RaftMember, member: RaftMember) -> list[Any]:
+    request = RemoveRaftVoterRequest(
+        cluster_id=None, voter_id=member.raft.me, voter_directory_id=member.raft.directory
+    )
+    return outcome(leader.raft.handle_remove_voter(request))
+
+
+def outcome(answer: Any) -> list[Any]:
+    """Return a list that will hold the error code."""
+    heard: list[Any] = []
+    if isinstance(answer, Pending):
+        answer.when_done(lambda response: heard.append(response.error_code))
+    else:
+        heard.append(answer.error_code)
+    return heard
+
+
+def ids(member: RaftMember) -> list[int]:
+    return [voter.id for voter in member.raft.voters]
+
+
+def test_the_first_leader_writes_down_who_votes() -> None:
+    quorum = RaftQuorum(3)
+    leader = quorum.elect()
+    quorum.pass_time(500)
+    for member in quorum.members.values():
+        assert member.raft.voters.directories_known
+        assert ids(member) == [1, 2, 3]
+    directories = {voter.directory for voter in leader.raft.voters}
+    assert directories == {member.raft.directory for member in quorum.members.values()}
+
+
+def test_the_set_of_the_settings_stays_until_all_were_heard_of() -> None:
+    quorum = RaftQuorum(3)
+    quorum.deaf.add(3)
+    leader = quorum.elect()
+    quorum.pass_time(2_000)
+    assert not leader.raft.voters.directories_known
+    assert add(leader, quorum.members[2]) == [ErrorCode.DUPLICATE_VOTER]
+
+
+def test_an_observer_becomes_a_voter() -> None:
+    quorum = RaftQuorum(3, spares=1)
+    leader = quorum.elect()
+    quorum.pass_time(500)
+    heard = add(leader, quorum.members[4])
+    quorum.pass_time(500)
+    assert heard == [0]
+    assert all(ids(member) == [1, 2, 3, 4] for member in quorum.members.values())
+
+
+def test_a_new_voter_must_have_caught_up() -> None:
+    quorum = RaftQuorum(3, spares=1)
+    leader = quorum.elect()
+    quorum.pass_time(500)
+    quorum.deaf.add(4)
+    quorum.pass_time(1_500)
+    heard = add(leader, quorum.members[4], timeout_ms=400)
+    quorum.pass_time(300)
+    assert heard == []
+    quorum.pass_time(300)
+    assert heard == [ErrorCode.REQUEST_TIMED_OUT]
+    assert ids(leader) == [1, 2, 3]
+
+
+def test_one_change_at_a_time() -> None:
+    """The single-server bug: two changes under way can have majorities that share nobody."""
+    quorum = RaftQuorum(3, spares=2)
+    leader = quorum.elect()
+    quorum.pass_time(500)
+    first = add(leader, quorum.members[4])
+    second = add(leader, quorum.members[5])
+    assert second == [ErrorCode.REQUEST_TIMED_OUT]
+    quorum.pass_time(500)
+    assert first == [0]
+    assert ids(leader) == [1, 2, 3, 4]
+
+
+def test_a_set_that_is_cut_away_counts_no_more() -> None:
+    """Raft dissertation 4.1: a node goes by the latest set in its log, committed or not."""
+    quorum = RaftQuorum(3, spares=1)
+    leader = quorum.elect()
+    quorum.pass_time(500)
+    quorum.deaf.add(leader.raft.me)
+    others = [n for n in (1, 2, 3) if n != leader.raft.me]
+    heard = remove(leader, quorum.members[others[0]])
+    assert ids(leader) == sorted([leader.raft.me, others[1]])
+    quorum.elect()
+    quorum.deaf.clear()
+    quorum.pass_time(3_000)
+    assert heard == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert ids(leader) == [1, 2, 3]
+
+
+def test_a_leader_that_is_voted_out_leads_until_that_is_committed() -> None:
+    quorum = RaftQuorum(3)
+    leader = quorum.elect()
+    quorum.pass_time(500)
+    heard = remove(leader, leader)
+    assert leader.raft.is_leader
+    quorum.pass_time(1_000)
+    assert heard == [0]
+    assert quorum.leader not in (None, leader)
+    assert not leader.raft.is_voter
+    assert leader.raft.leader_id == quorum.leader.raft.me  # it observes now
+
+
+def test_the_last_voter_stays() -> None:
+    member = RaftMember(count=1).start()
+    assert remove(member, member) == [ErrorCode.INVALID_REQUEST]
+
+
+def test_a_node_without_its_disk_observes_until_it_is_added_again() -> None:
+    """KAFKA-17608: voters are known by directory id."""
+    quorum = RaftQuorum(3)
+    leader = quorum.elect()
+    quorum.pass_time(500)
+    lost = next(n for n, m in quorum.members.items() if m is not leader)
+    before = quorum.members[lost]
+    after = quorum.restart(lost, wiped=True)
+    quorum.pass_time(2_000)
+    assert not after.raft.is_voter
+    assert after.raft.high_watermark == leader.raft.high_watermark
+    assert add(leader, after) == [ErrorCode.DUPLICATE_VOTER]
+    gone = remove(leader, before)
+    quorum.pass_time(500)
+    back = add(leader, after)
+    quorum.pass_time(500)
+    assert (gone, back) == ([0], [0])
+    assert after.raft.is_voter
+
+
+def test_a_voter_that_moved_is_written_down() -> None:
+    quorum = RaftQuorum(3)
+    leader = quorum.elect()
+    quorum.pass_time(500)
+    moved = next(m for m in quorum.members.values() if m is not leader)
+    assert moved.raft.own_address is not None
+    moved.raft.own_address = moved.raft.own_address._replace(host="elsewhere")
+    quorum.pass_time(1_000)
+    voter = leader.raft.voters.find(moved.raft.me)
+    assert voter is not None
+    assert voter.address.host == "elsewhere"
+
+
+def test_voters_are_written_as_id_at_host_and_port() -> None:
+    assert parse_voter("3@[::1]:9093").address == ("::1", 9093)
+    for wrong in ("3", "3@h", "h:1", "@h:1", "3@h:x"):
+        with pytest.raises(ConfigError, match="id@host:port"):
+            parse_voter(wrong)

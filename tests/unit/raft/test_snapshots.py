@@ -1,0 +1,128 @@
+"""Snapshots: written when enough was committed, fetched in pieces, never trusted when damaged."""
+
+import pytest
+
+from barnabas.effects import Address
+from barnabas.model.errors import CorruptBatchError, StorageError
+from barnabas.model.ids import NodeId
+from barnabas.raft import answering
+from barnabas.raft.metadata_log import FOLDER
+from barnabas.raft.snapshots import SUFFIX, SnapshotId, decode, encode
+from barnabas.raft.voters import Voter, VoterSet
+from barnabas.testing.raft_member import RaftMember
+from barnabas.testing.raft_quorum import RaftQuorum
+
+ID = SnapshotId(100, 3)
+PAIRS = [(b"k%d" % number, b"v%d" % number) for number in range(1_200)]
+VOTERS = VoterSet([Voter(NodeId(1), b"d" * 16, Address("h", 1))])
+
+
+def names(member: RaftMember) -> list[str]:
+    return [name for name in member.disk.list(f"data/{FOLDER}") if name.endswith(SUFFIX)]
+
+
+def propose(member: RaftMember, first: int, count: int) -> None:
+    for number in range(first, first + count):
+        member.raft.propose([(b"k%d" % number, b"v")], 0)
+        member.raft.commit_now()
+
+
+def test_what_is_written_is_read() -> None:
+    found = decode(ID, encode(ID, VOTERS, PAIRS, 5))
+    assert (found.records, found.voters) == (PAIRS, VOTERS)
+    assert decode(ID, encode(ID, None, [], 5)).records == []
+
+
+def test_every_damage_is_noticed() -> None:
+    content = encode(ID, VOTERS, PAIRS[:3], 5)
+    for position in range(len(content)):
+        damaged = bytearray(content)
+        damaged[position] ^= 0x10
+        with pytest.raises(CorruptBatchError):
+            decode(ID, bytes(damaged))
+        with pytest.raises(CorruptBatchError):
+            decode(ID, content[:position])
+    with pytest.raises(CorruptBatchError):
+        decode(ID, content + content)
+
+
+def test_a_snapshot_takes_the_place_of_the_log() -> None:
+    member = RaftMember(count=1, snapshot_after=10).start()
+    propose(member, 0, 45)
+    assert len(names(member)) > 0
+    assert member.raft.log.start_offset > 0
+    member.raft.close()
+    again = RaftMember(count=1, disk=member.disk, snapshot_after=10).start()
+    assert [key for key, _ in again.heard.records] == [b"k%d" % n for n in range(45)]
+    assert "snapshot" in again.heard.events
+
+
+def test_a_damaged_snapshot_stops_the_node_and_stays() -> None:
+    """KAFKA-14618: an older one, or none, would look well and be wrong."""
+    member = RaftMember(count=1, snapshot_after=10).start()
+    propose(member, 0, 25)
+    newest = names(member)[-1]
+    member.raft.close()
+    member.disk.flip(f"data/{FOLDER}/{newest}", 500)
+    for _ in range(2):
+        with pytest.raises(StorageError, match="is damaged"):
+            RaftMember(count=1, disk=member.disk).raft.open()
+        assert newest in names(member)
+
+
+def test_damage_in_an_earlier_segment_stops_the_node() -> None:
+    """Recovery would cut the log there, and with it what later segments hold."""
+    member = RaftMember(count=1, snapshot_after=10).start()
+    propose(member, 0, 15)
+    segments = [n for n in member.disk.list(f"data/{FOLDER}") if n.endswith(".log")]
+    assert len(segments) > 1
+    first = f"data/{FOLDER}/{segments[0]}"
+    member.disk.remove(f"data/{FOLDER}/committed-end")
+    member.disk.flip(first, 8 * (member.disk.size(first) - 20))
+    with pytest.raises(StorageError, match="is damaged"):
+        RaftMember(count=1, disk=member.disk).raft.open()
+
+
+def test_a_power_cut_may_bring_back_some_of_what_was_dropped() -> None:
+    """The log's start was noted before: what lies below it is no gap."""
+    member = RaftMember(count=1, snapshot_after=10).start()
+    propose(member, 0, 45)
+    member.raft.close()
+    member.disk.open(f"data/{FOLDER}/{0:020d}.log", create=True)
+    again = RaftMember(count=1, disk=member.disk, snapshot_after=10).start()
+    assert len(again.heard.records) == 45
+
+
+def test_a_missing_snapshot_stops_the_node() -> None:
+    member = RaftMember(count=1, snapshot_after=10).start()
+    propose(member, 0, 45)
+    member.raft.close()
+    for name in names(member):
+        member.disk.remove(f"data/{FOLDER}/{name}")
+    with pytest.raises(StorageError, match="no snapshot"):
+        RaftMember(count=1, disk=member.disk).raft.open()
+
+
+@pytest.mark.parametrize("piece_bytes", [100, 1_000_000])
+def test_a_node_that_comes_late_gets_a_snapshot(
+    piece_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """KIP-630: in pieces, when the log no longer reaches back to where it needs it."""
+    monkeypatch.setattr(answering, "SNAPSHOT_PIECE_BYTES", piece_bytes)
+    quorum = RaftQuorum(3, snapshot_after=10)
+    leader = quorum.elect()
+    late = next(n for n, m in quorum.members.items() if m is not leader)
+    quorum.deaf.add(late)
+    for number in range(60):
+        leader.raft.propose([(b"k%d" % number, b"v")], 0)
+        quorum.settle()
+    assert leader.raft.log.start_offset > quorum.members[late].raft.end_offset
+    quorum.deaf.clear()
+    quorum.pass_time(3_000)
+    member = quorum.members[late]
+    assert member.heard.records == leader.heard.records
+    assert "snapshot" in member.heard.events
+    assert member.raft.end_offset == leader.raft.end_offset
+    again = quorum.restart(late)
+    quorum.pass_time(2_000)
+    assert again.heard.records == leader.heard.records

@@ -1,0 +1,223 @@
+"""What brokers answer becomes a picture of the cluster, and one verdict with its reasons."""
+
+from collections.abc import Sequence
+
+import pytest
+from rich.console import Console
+
+from barnabas.cli.health import SILENCE_MS, Verdict, verdict
+from barnabas.cli.overview import Answers, Overview, out_of_sync, overview
+from barnabas.cli.status import draw_status
+from barnabas.protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterResponse,
+)
+from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsResult
+from barnabas.protocol.messages.describe_quorum import (
+    DescribeQuorumResponsePartitionData,
+    ReplicaState,
+)
+from barnabas.protocol.messages.list_partition_reassignments import (
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+from barnabas.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
+
+NOW_MS = 1_000_000
+DISK = [DescribeLogDirsResult(total_bytes=100, usable_bytes=50)]
+
+
+def broker(number: int, *, fenced: bool = False) -> DescribeClusterBroker:
+    return DescribeClusterBroker(
+        broker_id=number, host="h", port=9000 + number, rack=f"r{number}", is_fenced=fenced
+    )
+
+
+def partition(
+    number: int, leader: int, replicas: Sequence[int], isr: Sequence[int] | None = None
+) -> MetadataResponsePartition:
+    return MetadataResponsePartition(
+        partition_index=number,
+        leader_id=leader,
+        replica_nodes=list(replicas),
+        isr_nodes=list(replicas if isr is None else isr),
+    )
+
+
+def topic(*partitions: MetadataResponsePartition, name: str = "orders") -> MetadataResponseTopic:
+    return MetadataResponseTopic(name=name, partitions=list(partitions))
+
+
+def voter(number: int, *, end: int = 50, heard_ms: int = NOW_MS) -> ReplicaState:
+    return ReplicaState(replica_id=number, log_end_offset=end, last_fetch_timestamp=heard_ms)
+
+
+def quorum(
+    *voters: ReplicaState, leader: int = 1, observers: Sequence[ReplicaState] = ()
+) -> DescribeQuorumResponsePartitionData:
+    return DescribeQuorumResponsePartitionData(
+        leader_id=leader,
+        leader_epoch=7,
+        high_watermark=50,
+        current_voters=list(voters) or [voter(1), voter(2), voter(3)],
+        observers=list(observers),
+    )
+
+
+def seen(
+    *topics: MetadataResponseTopic,
+    brokers: Sequence[DescribeClusterBroker] | None = None,
+    decided_by: DescribeQuorumResponsePartitionData | None = None,
+    moving: Sequence[OngoingTopicReassignment] = (),
+    least: int = 2,
+    disks: dict[int, Sequence[DescribeLogDirsResult] | str] | None = None,
+    now_ms: int = NOW_MS,
+) -> Overview:
+    answers = Answers(
+        cluster=DescribeClusterResponse(
+            cluster_id="castle", brokers=list(brokers or map(broker, (1, 2, 3)))
+        ),
+        topics=topics,
+        quorum=quorum() if decided_by is None else decided_by,
+        reassignments=moving,
+        min_in_sync={each.name or "": least for each in topics},
+        disks=disks or {},
+    )
+    return overview(answers, now_ms)
+
+
+FINE = topic(partition(0, 1, (1, 2, 3)), partition(1, 2, (2, 3, 1)))
+
+
+def test_a_cluster_without_fault_is_healthy() -> None:
+    found = seen(FINE, disks={1: DISK, 2: DISK, 3: DISK})
+    assert (verdict(found).verdict, verdict(found).reasons) == (Verdict.HEALTHY, [])
+    assert [(each.leaders, each.replicas, each.in_sync) for each in found.brokers] == [
+        (1, 2, 2),
+        (1, 2, 2),
+        (0, 2, 2),
+    ]
+    assert found.as_json()["controller"] == 1
+    assert found.brokers[0].disk_free == 0.5
+
+
+@pytest.mark.parametrize(
+    ("found", "expected", "reason"),
+    [
+        (
+            seen(topic(partition(0, 1, (1, 2, 3), (1, 2)))),
+            Verdict.DEGRADED,
+            "1 partition (orders-0) with copies out of sync",
+        ),
+        (
+            seen(topic(partition(0, 1, (1, 2, 3), (1,)))),
+            Verdict.UNAVAILABLE,
+            "1 partition (orders-0) refusing acks=all: fewer copies in sync than "
+            "min.insync.replicas",
+        ),
+        (
+            seen(topic(partition(0, -1, (1, 2, 3), (1,))), least=1),
+            Verdict.UNAVAILABLE,
+            "1 partition (orders-0) without a leader; start a broker that has a copy",
+        ),
+        (
+            seen(FINE, brokers=[broker(1), broker(2), broker(3, fenced=True)]),
+            Verdict.DEGRADED,
+            "broker 3 at h:9003 is fenced",
+        ),
+        (
+            seen(FINE, disks={3: "nobody answers"}),
+            Verdict.DEGRADED,
+            "broker 3 at h:9003 is silent: nobody answers",
+        ),
+        (
+            seen(FINE, disks={2: "nobody answers"}),
+            Verdict.UNAVAILABLE,
+            "broker 2 at h:9002 leads 1 partition and is silent: nobody answers",
+        ),
+        (
+            seen(FINE, disks={1: [DescribeLogDirsResult(total_bytes=1000, usable_bytes=49)]}),
+            Verdict.DEGRADED,
+            "broker 1 has 4.9% of its disk left",
+        ),
+        (
+            seen(FINE, decided_by=quorum(leader=-1)),
+            Verdict.UNAVAILABLE,
+            "no controller: metadata cannot change; start enough voters for a majority",
+        ),
+        (
+            seen(
+                FINE,
+                decided_by=quorum(
+                    voter(1), voter(2, heard_ms=NOW_MS - SILENCE_MS - 8_000), voter(3)
+                ),
+            ),
+            Verdict.DEGRADED,
+            "voter 2 has not been heard by the controller for 13s",
+        ),
+        (
+            seen(FINE, decided_by=quorum(voter(1), voter(2, heard_ms=-1), voter(3))),
+            Verdict.DEGRADED,
+            "voter 2 has not been heard by the controller since its election",
+        ),
+        (
+            seen(FINE, decided_by=quorum(voter(1, end=5000), voter(2), voter(3, end=5000))),
+            Verdict.DEGRADED,
+            "voter 2 is 4,950 records behind",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said(found: Overview, expected: Verdict, reason: str) -> None:
+    health = verdict(found)
+    assert health.verdict is expected
+    assert reason in health.reasons
+
+
+def test_the_worst_comes_first_and_exit_codes_follow() -> None:
+    found = seen(
+        topic(partition(0, -1, (3,), (3,))), brokers=[broker(1), broker(3, fenced=True)], least=1
+    )
+    assert "without a leader" in verdict(found).reasons[0]
+    assert "fenced" in verdict(found).reasons[1]
+    assert [each.exit_code for each in Verdict] == [0, 1, 2]
+
+
+def test_min_insync_replicas_beyond_the_copies_asks_for_all_of_them() -> None:
+    found = seen(topic(partition(0, 1, (1,))), least=2)
+    assert verdict(found).verdict is Verdict.HEALTHY
+
+
+def test_a_copy_that_is_still_being_made_is_not_missed() -> None:
+    partitions = [
+        OngoingPartitionReassignment(partition_index=0, adding_replicas=[3], removing_replicas=[1])
+    ]
+    moving = [OngoingTopicReassignment(name="orders", partitions=partitions)]
+    found = seen(topic(partition(0, 1, (3, 1, 2), (1, 2))), moving=moving)
+    assert found.partitions.reassigning == [("orders", 0)]
+    assert found.partitions.not_led_as_preferred == []
+    assert verdict(found).verdict is Verdict.HEALTHY
+
+
+def test_leaders_that_are_not_the_preferred_ones_are_counted_and_no_fault() -> None:
+    found = seen(topic(partition(0, 2, (1, 2, 3)), partition(1, -1, (1, 2, 3))))
+    assert found.partitions.not_led_as_preferred == [("orders", 0)]
+
+
+def test_contact_is_measured_by_the_leaders_clock() -> None:
+    answer = quorum(voter(1, heard_ms=NOW_MS), voter(2, heard_ms=NOW_MS - 300))
+    found = seen(FINE, decided_by=answer, now_ms=NOW_MS + 3_600_000)
+    assert found.quorum is not None
+    assert [each.last_contact_ms for each in found.quorum.voters] == [0, 300]
+
+
+def test_only_topics_with_copies_out_of_sync_are_asked_about() -> None:
+    hurt = topic(partition(0, 1, (1, 2), (1,)), name="hurt")
+    assert out_of_sync([FINE, hurt]) == ["hurt"]
+
+
+def test_the_table_names_everybody() -> None:
+    screen = Console(record=True, width=120)
+    screen.print(draw_status(seen(FINE, decided_by=quorum(observers=[voter(9)]))))
+    text = screen.export_text()
+    for word in ("healthy", "h:9001", "up, controller", "epoch 7", "observer", "offline"):
+        assert word in text
