@@ -81,10 +81,10 @@ fuzz: $(VENV)/.dev ## Throw broken requests at the decoders and at a running bro
 sim: $(VENV)/.run ## Simulate a broker and its clients under faults, SEEDS=n times (about 8 a second and core).
 	@$(BIN)/python -m barnabas.sim --seed $(SEED) --seeds $(SEEDS) --jobs $(CORES)
 
-bench: $(VENV)/.dev ## Measure Barnabas beside Apache Kafka (under 40 minutes); writes bench/RESULTS.md.
+bench: $(VENV)/.dev ## Measure Barnabas beside Apache Kafka, one broker and three (80 minutes); writes bench/RESULTS.md.
 	@$(BIN)/python -m bench $(ARGS)
 
-bench-quick: $(VENV)/.dev ## The same in under 10 minutes, one short round.
+bench-quick: $(VENV)/.dev ## The same in about 20 minutes, one short round.
 	@$(BIN)/python -m bench --quick $(ARGS)
 
 format: $(VENV)/.dev ## Put the code into the house format.

@@ -9,10 +9,22 @@ from types import FrameType
 from rich.console import Console
 
 from bench.brokers import BROKERS
+from bench.cluster_measure import ClusterPlan
+from bench.cluster_measure import run as run_cluster
+from bench.cluster_report import render_cluster, spliced
+from bench.cluster_rows import CLUSTER_ROWS, EVERY_ROW
+from bench.cluster_work import Pace
 from bench.display import Display
 from bench.machine import facts
 from bench.measure import Plan, run
-from bench.places import PARTIAL_JSON, RESULTS, RESULTS_JSON, ROOT
+from bench.places import (
+    CLUSTER_JSON,
+    CLUSTER_PARTIAL_JSON,
+    PARTIAL_JSON,
+    RESULTS,
+    RESULTS_JSON,
+    ROOT,
+)
 from bench.prepare import MissingError, prepare
 from bench.report import BROKER_ROW, render
 from bench.results import Results
@@ -21,6 +33,7 @@ from bench.rows import ROWS
 SECONDS, WARMUP = 3.0, 1.5
 BOTH = "barnabas,kafka"
 QUICK_SECONDS, QUICK_WARMUP = 1.2, 1.2
+CLUSTER_ROUNDS, INCIDENTS = 2, 5
 
 
 def main(words: list[str] | None = None) -> int:
@@ -31,9 +44,9 @@ def main(words: list[str] | None = None) -> int:
         signal.signal(ending, stop)
     try:
         if options.render:
-            save(Results.load(RESULTS_JSON), console)
+            render_again(console)
         else:
-            measure(plan_of(options), console, saves(options))
+            measure_all(options, console)
     except MissingError as error:
         console.print(str(error), style="red", markup=False, highlight=False)
         return 1
@@ -44,15 +57,31 @@ def main(words: list[str] | None = None) -> int:
 
 
 def saves(options: argparse.Namespace) -> bool:
-    """Only a whole run replaces RESULTS.md, unless it is told to."""
+    """Only a whole run replaces its part of RESULTS.md, unless it is told to."""
     is_whole = not (options.quick or options.only or options.brokers != BOTH)
     return is_whole if options.save is None else bool(options.save)
 
 
-def save(results: Results, console: Console) -> None:
-    """Write the page."""
-    RESULTS.write_text(render(results))
+def saves_cluster(options: argparse.Namespace) -> bool:
+    """The same for three brokers, which may be measured alone."""
+    is_whole = not options.quick and options.brokers == BOTH
+    is_whole &= not options.only or EVERY_ROW in options.only
+    return is_whole if options.save is None else bool(options.save)
+
+
+def save(console: Console, single: str | None = None, cluster: str | None = None) -> None:
+    """Write the page, with the parts that are new."""
+    before = RESULTS.read_text() if RESULTS.exists() else ""
+    RESULTS.write_text(spliced(before, single=single, cluster=cluster))
     console.print(f"written: {RESULTS.relative_to(ROOT)}")
+
+
+def render_again(console: Console) -> None:
+    """Write the page from the results of the last whole runs."""
+    if RESULTS_JSON.exists():
+        save(console, single=render(Results.load(RESULTS_JSON)))
+    if CLUSTER_JSON.exists():
+        save(console, cluster=render_cluster(Results.load(CLUSTER_JSON)))
 
 
 def stop(_signal: int, _frame: FrameType | None) -> None:
@@ -60,21 +89,54 @@ def stop(_signal: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def measure(plan: Plan, console: Console, is_saved: bool) -> None:
-    """Run the plan; results are kept after each sample, so that a stop loses nothing."""
+def measure_all(options: argparse.Namespace, console: Console) -> None:
+    """One broker, then three; results are kept after each sample, so that a stop loses nothing."""
+    plan, cluster = plan_of(options), cluster_plan_of(options)
     console.print("preparing: jars, librdkafka, load programs ...")
     prepare([broker.name for broker in plan.brokers])
-    shape = {"shape": f"{plan.rounds} rounds, {plan.seconds:g} s a row after {plan.warmup:g} s"}
-    results = Results(facts=facts() | shape, titles={b.name: b.title for b in plan.brokers})
+    titles = {broker.name: broker.title for broker in plan.brokers}
+    if plan.steps:
+        measure(plan, Results(facts=facts() | shape(plan), titles=titles), console, saves(options))
+    if cluster.steps:
+        results = Results(facts=facts() | shape(cluster), titles=titles)
+        measure_cluster(cluster, results, console, saves_cluster(options))
+
+
+def shape(plan: Plan | ClusterPlan) -> dict[str, str]:
+    """How much was measured, as the page says it."""
+    pace = plan.pace if isinstance(plan, ClusterPlan) else plan
+    return {"shape": f"{plan.rounds} rounds, {pace.seconds:g} s a row after {pace.warmup:g} s"}
+
+
+def measure(plan: Plan, results: Results, console: Console, is_saved: bool) -> None:
+    """The table of one broker."""
+    path = RESULTS_JSON if is_saved else PARTIAL_JSON
     with Display(console, plan.steps) as display, closing(run(plan, display.begin)) as samples:
         for sample in samples:
             display.done(sample)
             results.samples.append(sample)
-            results.save(RESULTS_JSON if is_saved else PARTIAL_JSON)
+            results.save(path)
     if is_saved:
-        save(results, console)
+        save(console, single=render(results))
     else:
         console.print(render(results), markup=False, highlight=False, soft_wrap=True)
+
+
+def measure_cluster(plan: ClusterPlan, results: Results, console: Console, is_saved: bool) -> None:
+    """The table of three brokers."""
+    path = CLUSTER_JSON if is_saved else CLUSTER_PARTIAL_JSON
+    with (
+        Display(console, plan.steps) as display,
+        closing(run_cluster(plan, display.begin, display.step)) as samples,
+    ):
+        for sample in samples:
+            display.show(sample)
+            results.samples.append(sample)
+            results.save(path)
+    if is_saved:
+        save(console, cluster=render_cluster(results))
+    else:
+        console.print(render_cluster(results), markup=False, highlight=False, soft_wrap=True)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -96,22 +158,52 @@ def parser() -> argparse.ArgumentParser:
 def plan_of(options: argparse.Namespace) -> Plan:
     """What the options ask for; unknown names end the program with the known ones."""
     quick: bool = options.quick
-    wanted = set(options.only or [])
-    rows = [row for row in ROWS if not wanted or row.key in wanted]
-    known = {row.key for row in ROWS} | {BROKER_ROW}
-    if unknown := wanted - known:
-        sys.exit(f"no such row: {', '.join(unknown)}; there are: {', '.join(sorted(known))}")
-    names = options.brokers.split(",")
-    if unknown := set(names) - BROKERS.keys():
-        sys.exit(f"no such broker: {', '.join(unknown)}; there are: {', '.join(BROKERS)}")
+    wanted = wanted_rows(options)
     return Plan(
-        rows=rows,
-        brokers=[BROKERS[name] for name in names],
+        rows=[row for row in ROWS if not wanted or row.key in wanted],
+        brokers=[BROKERS[name] for name in wanted_brokers(options)],
         rounds=options.rounds or (1 if quick else 3),
         seconds=QUICK_SECONDS if quick else SECONDS,
         warmup=QUICK_WARMUP if quick else WARMUP,
         with_broker_row=not wanted or BROKER_ROW in wanted,
     )
+
+
+def cluster_plan_of(options: argparse.Namespace) -> ClusterPlan:
+    """The same for three brokers."""
+    quick: bool = options.quick
+    wanted = wanted_rows(options)
+    rows = [row for row in CLUSTER_ROWS if row.key in wanted]
+    if not wanted or EVERY_ROW in wanted:
+        rows = [row for row in CLUSTER_ROWS if not (quick and row.is_long)]
+    return ClusterPlan(
+        rows=rows,
+        systems=wanted_brokers(options),
+        rounds=options.rounds or (1 if quick else CLUSTER_ROUNDS),
+        pace=Pace(
+            seconds=QUICK_SECONDS if quick else SECONDS,
+            warmup=QUICK_WARMUP if quick else WARMUP,
+            incidents=1 if quick else INCIDENTS,
+        ),
+    )
+
+
+def wanted_rows(options: argparse.Namespace) -> set[str]:
+    """The rows asked for; none means all."""
+    wanted = set(options.only or [])
+    known = {row.key for row in ROWS} | {row.key for row in CLUSTER_ROWS}
+    known |= {BROKER_ROW, EVERY_ROW}
+    if unknown := wanted - known:
+        sys.exit(f"no such row: {', '.join(unknown)}; there are: {', '.join(sorted(known))}")
+    return wanted
+
+
+def wanted_brokers(options: argparse.Namespace) -> list[str]:
+    """The names asked for."""
+    names: list[str] = options.brokers.split(",")
+    if unknown := set(names) - BROKERS.keys():
+        sys.exit(f"no such broker: {', '.join(unknown)}; there are: {', '.join(BROKERS)}")
+    return names
 
 
 if __name__ == "__main__":

@@ -52,8 +52,16 @@ class Display:
 
     def done(self, sample: Sample) -> None:
         """A line that stays, and one step on the bar."""
+        self.show(sample)
+        self.step()
+
+    def show(self, sample: Sample) -> None:
+        """A line that stays."""
         style = "red" if sample.error else "default"
         self._progress.console.print(describe(sample), style=style, highlight=False, markup=False)
+
+    def step(self) -> None:
+        """One step on the bar."""
         self._progress.advance(self._task)
 
 
@@ -66,4 +74,4 @@ def describe(sample: Sample) -> str:
     ]
     if sample.error:
         figures.append(f"failed: {sample.error}")
-    return f"{sample.round}  {sample.broker:<9} {sample.row:<19} {' · '.join(figures)}"
+    return f"{sample.round}  {sample.broker:<9} {sample.row:<26} {' · '.join(figures)}"

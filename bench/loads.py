@@ -35,6 +35,8 @@ class Target:
     warmup: float
     cpu_s: Callable[[], float]
     """The broker's processor seconds so far."""
+    leader_ports: tuple[int, ...] = ()
+    """Where the leader of each partition listens, where that is not the same for all."""
 
     @property
     def address(self) -> str:
@@ -165,7 +167,8 @@ class Requests:
 
     def run(self, target: Target) -> Figures:
         """Connect all, then send for the time given."""
-        where = ["--port", str(target.port), "--topic", target.topic]
+        ports = ",".join(str(port) for port in target.leader_ports or (target.port,))
+        where = ["--port", ports, "--topic", target.topic]
         shape = ["--partitions", str(target.partitions), "--size", str(self.size)]
         pace = ["--connections", str(self.connections), "--rate", str(self.rate)]
         times = ["--seconds", str(target.seconds), "--warmup", str(target.warmup)]

@@ -53,6 +53,23 @@ MEMORY_IDLE = Metric("idle_mb", "MB", "resident, idle", "idle {} MB", Better.LOW
 MEMORY_LOADED = Metric("loaded_mb", "MB", "resident, highest", "loaded {} MB", Better.LOWER, 0.2)
 START_FRESH = Metric("fresh_ms", "ms", "start to ready", "start {} ms", Better.LOWER, 0.2)
 START_AGAIN = Metric("again_ms", "ms", "ready again, with data", "restart {} ms", Better.LOWER, 0.2)
+GAP = Metric("gap_ms", "ms", "longest pause of a producer", "pause {} ms", Better.LOWER, 1.0)
+FAILED = Metric("failed", "messages", "given up by the producer", "{} failed", Better.LOWER)
+CONTROLLER = Metric(
+    "controller_ms", "ms", "until a topic could be made", "controller {} ms", Better.LOWER, 1.0
+)
+STOP = Metric("stop_ms", "ms", "until its process had ended", "ended {} ms", Better.LOWER, 1.0)
+ROLLING = Metric("rolling_s", "s", "all brokers restarted", "rolling {} s", Better.LOWER, 1.0)
+REASSIGN = Metric("reassign_s", "s", "moved", "moved {} s", Better.LOWER, 1.0)
+CREATE = Metric("create_s", "s", "made, all in sync", "made {} s", Better.LOWER, 1.0)
+LED = Metric("led_s", "s", "from a start until all are led", "led {} s", Better.LOWER, 1.0)
+METADATA = Metric(
+    "metadata_kb", "KB", "metadata: log and snapshots", "metadata {} KB", Better.LOWER, 1.0
+)
+BROKER_MEMORY = Metric("broker_mb", "MB", "resident, a broker", "{} MB a broker", Better.LOWER, 1.0)
+IDLE_CPU = Metric(
+    "idle_cpu", "% of a core", "processor, all brokers idle", "idle {} %", Better.LOWER, 1.0
+)
 
 LATENCIES = (P50, P99, P999)
 METRICS = {
@@ -61,5 +78,7 @@ METRICS = {
         *(MESSAGES, BYTES, REQUESTS, *LATENCIES, CONNECT, CPU),
         *(IN_TURN, AT_ONCE, LEAVE),
         *(MEMORY_IDLE, MEMORY_LOADED, START_FRESH, START_AGAIN),
+        *(GAP, FAILED, CONTROLLER, STOP, ROLLING, REASSIGN),
+        *(CREATE, LED, METADATA, BROKER_MEMORY, IDLE_CPU),
     )
 }

@@ -14,6 +14,9 @@ RESULTS = BENCH / "RESULTS.md"
 RESULTS_JSON = WORK / "results.json"
 PARTIAL_JSON = WORK / "partial.json"
 """Of a run that was quick or left something out: it must not pass for a full one."""
+CLUSTER_JSON = WORK / "cluster.json"
+CLUSTER_PARTIAL_JSON = WORK / "cluster-partial.json"
+"""The same two for the cluster."""
 
 LOGS = WORK / "logs"
 
@@ -26,6 +29,7 @@ LOAD = WORK / "load"
 WIRE = WORK / "wire"
 GROUP = WORK / "group"
 TRANSFORM = WORK / "transform"
+GAP = WORK / "gap"
 
 BARNABAS = Path(sys.executable).parent / "barnabas"
 

@@ -14,6 +14,7 @@ import confluent_kafka
 
 from bench.places import (
     BARNABAS,
+    GAP,
     GROUP,
     JARS,
     LOAD,
@@ -89,7 +90,7 @@ def compile_programs() -> None:
     headers = list(NATIVE.glob("*.h"))
     system = ["-lrdkafka", "-lpthread"]
     newest = [*newest_librdkafka(), "-lpthread"]
-    programs = {LOAD: system, WIRE: [], GROUP: newest, TRANSFORM: newest}
+    programs = {LOAD: system, WIRE: [], GROUP: newest, TRANSFORM: newest, GAP: newest}
     for program, libraries in programs.items():
         source = NATIVE / f"{program.name}.c"
         if not is_newer(program, source, *headers):

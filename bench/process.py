@@ -67,12 +67,21 @@ class Process:
         """Whether the child still runs."""
         return self._child.poll() is None
 
+    def ask_to_stop(self) -> None:
+        """Ask the child to end, and do not wait."""
+        if self.alive:
+            self._child.terminate()
+
     def stop(self, patience_s: float = 20.0) -> None:
         """Ask the child to end, then make it."""
         if self.alive:
-            self._child.terminate()
+            self.ask_to_stop()
             with suppress(subprocess.TimeoutExpired):
                 self._child.wait(patience_s)
+        self.kill()
+
+    def kill(self) -> None:
+        """End the child and all it started, now."""
         kill_group(self._child.pid)
         self._child.wait()
 

@@ -1,6 +1,7 @@
 """RESULTS.md from results: no measuring here, so it can be made again from the JSON."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
 from bench.metrics import CPU, MEMORY_IDLE, MEMORY_LOADED, START_AGAIN, START_FRESH, Metric
 from bench.results import Results, Summary
@@ -9,6 +10,7 @@ from bench.rows import ROWS
 BROKER_ROW = "broker"
 """The key of samples about the broker itself: memory and start-up."""
 BROKER_METRICS = (MEMORY_IDLE, MEMORY_LOADED, START_FRESH, START_AGAIN)
+TITLE = "# Benchmark results"
 OURS, THEIRS = "barnabas", "kafka"
 
 INTRODUCTION = """\
@@ -27,15 +29,40 @@ a row says otherwise. "Flushed every second" is `flush.ms=1000` on both, Barnaba
 `flush.messages=1`.
 """
 
+
+class Shown(Protocol):
+    """What a page must know of a row."""
+
+    @property
+    def key(self) -> str:
+        """Of its samples."""
+
+    @property
+    def section(self) -> str:
+        """The table that it is in."""
+
+    @property
+    def title(self) -> str:
+        """How it is called there."""
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Its figures."""
+
+
 HEADER = ("row", "figure", "Barnabas", "Kafka", "ratio", "goal", "met")
 
 
 def render(results: Results) -> str:
     """The whole page."""
-    parts = ["# Benchmark results\n", INTRODUCTION, verdict(results), facts(results)]
-    sections = dict.fromkeys(row.section for row in ROWS)
-    parts += [section(results, title) for title in sections]
-    parts += [broker_section(results), cpu_section(results), failures(results)]
+    parts = [f"{TITLE}\n", INTRODUCTION, verdict(outcomes(results)), facts(results)]
+    parts += [*sections(results, ROWS), broker_section(results)]
+    parts += [cpu_section(results, ROWS), failures(results)]
+    return joined(parts)
+
+
+def joined(parts: Iterable[str]) -> str:
+    """A page of its parts; empty ones leave no trace."""
     return "\n".join(part for part in parts if part)
 
 
@@ -44,9 +71,9 @@ def facts(results: Results) -> str:
     return table(("what", "value"), results.facts.items())
 
 
-def verdict(results: Results) -> str:
+def verdict(outcomes: Iterable[bool | None]) -> str:
     """How many goals were met: the first thing that a reader wants."""
-    met = [outcome for outcome in outcomes(results) if outcome is not None]
+    met = [outcome for outcome in outcomes if outcome is not None]
     if not met:
         return ""
     return f"**{sum(met)} of {len(met)} goals met.**\n"
@@ -54,10 +81,16 @@ def verdict(results: Results) -> str:
 
 def outcomes(results: Results) -> Iterator[bool | None]:
     """Whether each figure that has a goal met it; None where there is none to meet."""
-    pairs = [(row.key, metric) for row in ROWS for metric in row.metrics]
-    pairs += [(BROKER_ROW, metric) for metric in BROKER_METRICS]
-    for key, metric in pairs:
-        yield outcome_of(results, key, metric)
+    yield from row_outcomes(results, ROWS)
+    for metric in BROKER_METRICS:
+        yield outcome_of(results, BROKER_ROW, metric)
+
+
+def row_outcomes(results: Results, rows: Sequence[Shown]) -> Iterator[bool | None]:
+    """The same for the figures of some rows."""
+    for row in rows:
+        for metric in row.metrics:
+            yield outcome_of(results, row.key, metric)
 
 
 def outcome_of(results: Results, key: str, metric: Metric) -> bool | None:
@@ -69,11 +102,17 @@ def outcome_of(results: Results, key: str, metric: Metric) -> bool | None:
     return False if ours_failed and metric.goal is not None else None
 
 
-def section(results: Results, title: str) -> str:
+def sections(results: Results, rows: Sequence[Shown]) -> list[str]:
+    """One table for each section."""
+    titles = dict.fromkeys(row.section for row in rows)
+    return [section(results, title, rows) for title in titles]
+
+
+def section(results: Results, title: str, rows: Sequence[Shown]) -> str:
     """One table: the rows of a section that were tried."""
     lines = [
         line(results, row.key, row.title, metric)
-        for row in ROWS
+        for row in rows
         if row.section == title and results.has(row.key)
         for metric in row.metrics
         if metric is not CPU
@@ -89,11 +128,11 @@ def broker_section(results: Results) -> str:
     return f"## Memory and start-up\n\n{table(HEADER, lines)}"
 
 
-def cpu_section(results: Results) -> str:
+def cpu_section(results: Results, rows: Sequence[Shown]) -> str:
     """What a GB of payload costs the broker, for the bulk rows."""
     lines = [
         line(results, row.key, f"{row.section}: {row.title}", CPU)
-        for row in ROWS
+        for row in rows
         if CPU in row.metrics and results.has(row.key)
     ]
     return f"## CPU-seconds a GB\n\n{table(HEADER, lines)}" if lines else ""

@@ -82,10 +82,10 @@ class Running:
         os.sync()
 
 
-def finish(futures: dict[str, Future[None]]) -> None:
+def finish(futures: dict[str, Future[None]], timeout_s: float = ADMIN_TIMEOUT_S) -> None:
     """Wait for an admin call; its failure is raised."""
     for future in futures.values():
-        future.result(ADMIN_TIMEOUT_S)
+        future.result(timeout_s)
 
 
 def has_leaders(admin: AdminClient, topic: str, partitions: int) -> bool:

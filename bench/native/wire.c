@@ -5,9 +5,11 @@
  * client. Here one thread and epoll drive all connections, and each sends the same bytes again:
  * what remains is the broker's cost of a request and of a connection.
  *
- *   wire --port P --topic T [--partitions P] [--connections C] [--size BYTES] [--seconds S]
+ *   wire --port P[,P...] --topic T [--partitions P] [--connections C] [--size BYTES] [--seconds S]
  *        [--warmup S] [--rate PER_SECOND]     rate 0: each connection as fast as it is answered
  *        [--commit N]     commit offsets of N partitions, for a group of its own a connection
+ *
+ * Of several ports, the first is that of partition 0's leader, and so on in turn.
  *
  * Produce and OffsetCommit are version 7, the last forms before flexible versions and topic ids. All
  * that is produced is acks=all; commits are those of a group without members.
@@ -24,6 +26,7 @@
 #include "sample.h"
 
 #define REPLY_MAX 1024
+#define PORTS_MAX 1024
 #define UNKNOWN_TOPIC 3
 #define NOT_LEADER 6
 #define COORDINATOR_LOADING 14
@@ -34,7 +37,7 @@
 
 static struct {
     const char *topic;
-    int port, partitions, connections, commit;
+    int ports[PORTS_MAX], port_count, partitions, connections, commit;
     size_t size;
     double seconds, warmup, rate;
 } options = {.partitions = 1, .connections = 16, .size = 100, .seconds = 3, .warmup = 0.5};
@@ -42,7 +45,7 @@ static struct {
 enum state { CONNECTING, GREETING, IDLE, WAITING };
 
 struct connection {
-    int fd;
+    int fd, port;
     enum state state;
     int64_t due_ns; /* when the request in flight, or else the next one, was to be sent */
     uint8_t *request;
@@ -256,7 +259,7 @@ static void answered(struct connection *connection, int64_t now) {
 /* --- the run --------------------------------------------------------------------------------- */
 
 static void start_connecting(struct connection *connection) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)options.port)};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)connection->port)};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int on = 1;
     connection->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
@@ -343,6 +346,13 @@ static void drive(void) {
     }
 }
 
+static void read_ports(char *list) {
+    for (char *word = strtok(list, ","); word; word = strtok(NULL, ",")) {
+        if (options.port_count == PORTS_MAX) fail("too many ports");
+        options.ports[options.port_count++] = atoi(word);
+    }
+}
+
 static void read_options(int count, char **words) {
     static const struct option known[] = {
         {"port", 1, 0, 'P'},    {"topic", 1, 0, 't'},  {"partitions", 1, 0, 'p'}, {"connections", 1, 0, 'c'},
@@ -350,7 +360,7 @@ static void read_options(int count, char **words) {
         {"commit", 1, 0, 'o'},  {0, 0, 0, 0},
     };
     for (int flag; (flag = getopt_long(count, words, "", known, NULL)) != -1;) switch (flag) {
-        case 'P': options.port = atoi(optarg); break;
+        case 'P': read_ports(optarg); break;
         case 't': options.topic = optarg; break;
         case 'p': options.partitions = atoi(optarg); break;
         case 'c': options.connections = atoi(optarg); break;
@@ -361,7 +371,7 @@ static void read_options(int count, char **words) {
         case 'o': options.commit = atoi(optarg); break;
         default: fail("see the head of wire.c for the options");
     }
-    if (!options.port || !options.topic) fail("--port and --topic are needed");
+    if (!options.port_count || !options.topic) fail("--port and --topic are needed");
     if (options.partitions < 1 || options.connections < 1) fail("counts start at 1");
     if (options.commit > options.partitions) fail("--commit names more partitions than there are");
 }
@@ -374,6 +384,7 @@ int main(int count, char **words) {
     for (int i = 0; i < options.connections; i++) {
         if (options.commit) build_commit(&connections[i], i);
         else build_produce(&connections[i], i % options.partitions);
+        connections[i].port = options.ports[i % options.partitions % options.port_count];
     }
     double connect_ms = connect_all();
     schedule();

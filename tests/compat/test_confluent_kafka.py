@@ -165,9 +165,10 @@ def test_the_admin_client_runs_a_topic(
 
 def test_the_cluster_is_described(broker: Broker, client: Any) -> None:
     cluster = client.describe_cluster().result(20)
-    assert [f"{node.host}:{node.port}" for node in cluster.nodes] == [broker.bootstrap]
+    addresses = [f"{node.host}:{node.port}" for node in cluster.nodes]
+    assert sorted(addresses) == sorted(broker.bootstrap.split(","))
     assert len(cluster.cluster_id) == 22
-    assert cluster.controller.id == cluster.nodes[0].id
+    assert cluster.controller.id in [node.id for node in cluster.nodes]
 
 
 def test_refusals_arrive_as_errors(broker: Broker, client: Any, topic: str) -> None:
@@ -176,5 +177,6 @@ def test_refusals_arrive_as_errors(broker: Broker, client: Any, topic: str) -> N
         create(client, topic)
     with pytest.raises(confluent_kafka.KafkaException, match="retention"):
         create(client, f"{topic}-b", 1, **{"retention.ms": "soon"})
+    too_many = len(broker.bootstrap.split(",")) + 2
     with pytest.raises(confluent_kafka.KafkaException, match="INVALID_REPLICATION_FACTOR"):
-        client.create_topics([admin.NewTopic(f"{topic}-c", 1, 3)])[f"{topic}-c"].result(20)
+        client.create_topics([admin.NewTopic(f"{topic}-c", 1, too_many)])[f"{topic}-c"].result(20)

@@ -1,12 +1,14 @@
 """The command-line tools of Apache Kafka, through their main classes, in one JVM."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from barnabas.testing.broker import Broker
+from barnabas.testing.cluster_choice import brokers, data_of
 from barnabas.testing.kafka_tools import Done, Jvm, tools
 
 pytestmark = pytest.mark.compat
@@ -46,8 +48,12 @@ def test_the_console_consumer_reads_what_the_console_producer_wrote(jvm: Jvm, fi
 
 def test_topics_are_described_and_deleted(jvm: Jvm, filled: str) -> None:
     described = jvm.run(f"{TOOLS}.TopicCommand", "--describe", "--topic", filled)
-    assert "PartitionCount: 1\tReplicationFactor: 1" in described.output
-    assert "Leader: 1\tReplicas: 1\tIsr: 1" in described.output
+    assert f"PartitionCount: 1\tReplicationFactor: {brokers()}" in described.output
+    (leader, replicas, isr) = re.findall(
+        r"Leader: (\d)\tReplicas: (\S+)\tIsr: (\S+)\t", described.output
+    )[0]
+    assert sorted(replicas.split(",")) == [str(number + 1) for number in range(brokers())]
+    assert (replicas.split(",")[0], replicas) == (leader, isr)
     grown = jvm.run(f"{TOOLS}.TopicCommand", "--alter", "--topic", filled, "--partitions", "3")
     assert grown == Done(0, "")
     assert filled in jvm.run(f"{TOOLS}.TopicCommand", "--list").output.split()
@@ -92,11 +98,13 @@ def test_offsets_are_got_and_records_deleted(jvm: Jvm, filled: str, tmp_path: Pa
 def test_folders_are_described(jvm: Jvm, broker: Broker, filled: str) -> None:
     done = jvm.run(f"{TOOLS}.LogDirsCommand", "--describe", "--topic-list", filled)
     (line,) = [line for line in done.output.splitlines() if line.startswith("{")]
-    (described,) = json.loads(line)["brokers"]
-    (folder,) = described["logDirs"]
-    assert folder["logDir"] == str(broker.data)
-    assert [p["partition"] for p in folder["partitions"]] == [f"{filled}-0"]
-    assert folder["partitions"][0]["size"] > 0
+    described = json.loads(line)["brokers"]
+    assert len(described) == brokers()
+    for each in described:
+        (folder,) = each["logDirs"]
+        assert folder["logDir"] == str(data_of(broker, each["broker"]))
+        assert [p["partition"] for p in folder["partitions"]] == [f"{filled}-0"]
+        assert folder["partitions"][0]["size"] > 0
 
 
 def test_producer_performance_is_measured(jvm: Jvm, topic: str) -> None:
@@ -107,5 +115,6 @@ def test_producer_performance_is_measured(jvm: Jvm, topic: str) -> None:
 
 def test_versions_are_listed(jvm: Jvm, broker: Broker) -> None:
     done = jvm.run(f"{TOOLS}.BrokerApiVersionsCommand")
-    assert f"{broker.bootstrap} (id: 1 rack: null" in done.output
+    for number, address in enumerate(broker.bootstrap.split(","), 1):
+        assert f"{address} (id: {number} rack: null" in done.output
     assert "Produce(0): 0 to 13" in done.output

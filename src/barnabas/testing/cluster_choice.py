@@ -40,6 +40,11 @@ def cluster_of(folder: Path, settings: Mapping[str, object] | None = None) -> Cl
     return ClusterProcesses(folder, brokers=brokers(), settings={**PATIENT, **(settings or {})})
 
 
+def data_of(broker: Broker | ClusterProcesses, node: int) -> Path:
+    """Return the folder of a broker, or of one of a cluster."""
+    return broker.data if isinstance(broker, Broker) else broker.nodes[node].data
+
+
 class InTurn:
     """Kills the nodes of a cluster one after the other, and starts each again."""
 

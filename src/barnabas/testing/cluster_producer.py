@@ -43,7 +43,7 @@ PRODUCER: dict[str, object] = {
     **CLIENT,
     "enable.idempotence": True,
     "acks": "all",
-    "linger.ms": 5,
+    "linger.ms": 20,
     "request.timeout.ms": 5000,
     "socket.timeout.ms": 6000,
     "message.timeout.ms": 0,

@@ -250,7 +250,7 @@ def main() -> int:
     parser.add_argument("--work", type=Path)
     parser.add_argument("--report", type=Path)
     options = parser.parse_args()
-    crowd = Crowd(producers=options.producers, rate=options.rate)
+    crowd = Crowd(producers=options.producers, rate=options.rate, transactors=2)
     only = [name for name in options.only.split(",") if name]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as spare:
         folder = options.work or Path(spare)

@@ -1,0 +1,167 @@
+"""What a cluster says of itself, and what it is asked to do, over bare sockets.
+
+The same requests go to both systems. Kafka's own tools take seconds to start and librdkafka knows
+no reassignment; and a question that is asked many times a second must cost the machine little.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from barnabas.model.errors import ErrorCode
+from barnabas.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from barnabas.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from barnabas.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumRequestPartitionData,
+    DescribeQuorumRequestTopicData,
+    DescribeQuorumResponse,
+)
+from barnabas.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from barnabas.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from barnabas.testing.raw_client import RawClient
+
+CREATE_TOPICS, METADATA, QUORUM, REASSIGN, REASSIGNING = 7, 9, 2, 0, 0
+"""The versions spoken; both systems know them."""
+PATIENCE_S = 5.0
+
+
+class Told(NamedTuple):
+    """A partition as clients are told of it."""
+
+    leader: int
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+
+    @property
+    def is_led(self) -> bool:
+        """Whether clients can use it."""
+        return self.leader >= 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all its copies are in sync and one of them leads."""
+        return self.is_led and sorted(self.in_sync) == sorted(self.replicas)
+
+
+class View(NamedTuple):
+    """What one node says at one time."""
+
+    brokers: frozenset[int]
+    partitions: Mapping[tuple[str, int], Told]
+
+    def leaders(self, topic: str) -> dict[int, int]:
+        """Who leads each partition of a topic."""
+        return {
+            index: told.leader
+            for (name, index), told in sorted(self.partitions.items())
+            if name == topic
+        }
+
+
+class UnansweredError(Exception):
+    """A node did not answer, or answered with an error; the text says which."""
+
+
+def view(port: int, topics: Iterable[str] | None = None) -> View:
+    """Ask one node for brokers and partitions, of all topics or of some."""
+    asked = None if topics is None else [MetadataRequestTopic(name=topic) for topic in topics]
+    request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
+    with connected(port) as client:
+        metadata = client.ask(request, METADATA, MetadataResponse)
+    return View(
+        frozenset(broker.node_id for broker in metadata.brokers),
+        {
+            (topic.name or "", told.partition_index): Told(
+                told.leader_id, tuple(told.replica_nodes), tuple(told.isr_nodes)
+            )
+            for topic in metadata.topics
+            for told in topic.partitions
+        },
+    )
+
+
+def controller(port: int) -> int:
+    """The quorum's leader, or -1 where a node knows none."""
+    partition = DescribeQuorumRequestPartitionData(partition_index=0)
+    topic = DescribeQuorumRequestTopicData(topic_name="__cluster_metadata", partitions=[partition])
+    with connected(port) as client:
+        quorum = client.ask(DescribeQuorumRequest(topics=[topic]), QUORUM, DescribeQuorumResponse)
+    if quorum.error_code or not quorum.topics:
+        return -1
+    return quorum.topics[0].partitions[0].leader_id
+
+
+def create_topic(port: int, name: str, copies: int) -> None:
+    """Have the controller make a topic, through any broker."""
+    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=copies)
+    request = CreateTopicsRequest(topics=[topic], timeout_ms=int(PATIENCE_S * 1000))
+    with connected(port) as client:
+        made = client.ask(request, CREATE_TOPICS, CreateTopicsResponse).topics[0]
+    check("create a topic", made.error_code)
+
+
+def reassign(port: int, topic: str, replicas: Mapping[int, Iterable[int]]) -> None:
+    """Ask for other copies of partitions."""
+    partitions = [
+        ReassignablePartition(partition_index=index, replicas=list(wanted))
+        for index, wanted in replicas.items()
+    ]
+    request = AlterPartitionReassignmentsRequest(
+        topics=[ReassignableTopic(name=topic, partitions=partitions)]
+    )
+    with connected(port) as client:
+        answer = client.ask(request, REASSIGN, AlterPartitionReassignmentsResponse)
+    check("reassign", answer.error_code)
+    for told in answer.responses[0].partitions:
+        check("reassign", told.error_code)
+
+
+def is_reassigning(port: int) -> bool:
+    """Whether any partition still moves."""
+    with connected(port) as client:
+        answer = client.ask(
+            ListPartitionReassignmentsRequest(topics=None),
+            REASSIGNING,
+            ListPartitionReassignmentsResponse,
+        )
+    check("list reassignments", answer.error_code)
+    return bool(answer.topics)
+
+
+def check(what: str, code: int) -> None:
+    """Raise where a node refused."""
+    if code:
+        raise UnansweredError(f"{what}: {ErrorCode(code).name}")
+
+
+class connected(RawClient):  # noqa: N801 - read as a verb: with connected(port) as client
+    """A socket to one node whose failures are all of one kind."""
+
+    def __init__(self, port: int, patience_s: float = PATIENCE_S) -> None:
+        try:
+            super().__init__(("127.0.0.1", port), patience_s)
+        except OSError as error:
+            raise UnansweredError(f"port {port}: {error}") from error
+
+    def receive_frame(self) -> bytes:
+        """The next answer."""
+        try:
+            return super().receive_frame()
+        except (OSError, EOFError) as error:
+            raise UnansweredError(f"no answer: {error}") from error
