@@ -12,8 +12,8 @@ With how much less? Under `flush=ack` everything that it acknowledged was synced
 crash it is on its disk: the broker stays eligible, and stays in the ISR where it is the last.
 Under `flush=interval` a crash may have taken the tail of what it acknowledged, and after a loss of
 its disk all of it is gone, whatever the topic's policy. Then it is not known to have everything,
-and must not be elected as if it had: `keeps_its_word`. Where it was the last in sync it stays named,
-but with an empty disk it does not lead while other copies exist (`elections.wipe`).
+and must not be elected as if it had: `keeps_its_word`. Where it was the last in sync it stays
+named, but with an empty disk it does not lead while other copies exist (`elections.wipe`).
 """
 
 from collections.abc import Mapping
