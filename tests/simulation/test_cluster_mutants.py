@@ -88,6 +88,7 @@ def leader_epochs_do_not_matter(patch: pytest.MonkeyPatch) -> None:
     """AlterPartition of a leader that was deposed is carried out."""
     patch.setattr(in_sync, "leads_in_this_epoch", lambda *_: None)
     patch.setattr(in_sync, "knows_this_partition", lambda *_: None)
+    patch.setattr(in_sync, "_check_members", lambda *_: None)
 
 
 def broker_epochs_do_not_matter(patch: pytest.MonkeyPatch) -> None:
@@ -181,9 +182,10 @@ MUTANTS: list[tuple[Patch, Theme, ClusterFaults | None]] = [
     (joins_below_high_watermark, Theme.LOG, KILLS),
     (joins_before_epoch_start, Theme.LOG, KILLS),
     (counts_before_it_fetches, Theme.LOG, KILLS),
+    (partition_epochs_do_not_matter, Theme.LOG, CUTS),
     (leader_epochs_do_not_matter, Theme.LOG, CUTS),
-    (broker_epochs_do_not_matter, Theme.LOG, WEAK),
-    (fenced_replicas_join, Theme.LOG, KILLS),
+    (broker_epochs_do_not_matter, Theme.LOG, KILLS),
+    (fenced_replicas_join, Theme.LOG, None),
     (nobody_is_eligible, Theme.LOG, WEAK),
     (unclean_restarts_are_trusted, Theme.LOG, WEAK),
     (copies_know_no_producers, Theme.LOG, KILLS),
