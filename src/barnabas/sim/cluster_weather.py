@@ -28,6 +28,11 @@ class ClusterWeather(Weather):
         self._faults = faults
         self._cluster: Cluster = scenario.cluster
         self._weakest = world.rng.choice(self._cluster.hosts)
+        self._latest_ms = max(host.skew_ms for host in self._cluster.hosts)
+        """The furthest that any clock was ever ahead, which is where all are set in the end.
+
+        A transaction times out by the clock of whoever coordinates it; one that began while a
+        clock was ahead, and is set back, would stay open for as long, here as in Kafka."""
         self._ambush = Ambush(world, self._cluster, self._strike, self._spoil)
         quorum.on_change = self._ambush.changed
 
@@ -61,7 +66,7 @@ class ClusterWeather(Weather):
         for host in self._cluster.hosts:
             host.resume()
             host.disk.room = None
-            host.skew_ms = 0  # transactions time out by the clock of whoever coordinates them
+            host.skew_ms = self._latest_ms
 
     def _victim(self) -> Host:
         """Draw a machine: just any, or one that matters."""
@@ -179,6 +184,7 @@ class ClusterWeather(Weather):
         rng = self._world.rng
         host = rng.choice(self._cluster.hosts)
         host.skew_ms = rng.randint(-JUMP_MS_MAX, JUMP_MS_MAX)
+        self._latest_ms = max(self._latest_ms, host.skew_ms)
         self._world.note(host.name, f"has a clock that is {host.skew_ms} ms ahead")
 
     def _flip(self) -> None:
