@@ -79,6 +79,8 @@ class ClusterWeather(Weather):
     def _strike(self, host: Host) -> None:
         """End a broker as hard as its topics are promised to survive."""
         safe = self._faults.flush_on_ack
+        if not self._bad:
+            return
         if safe or host is self._weakest:
             self._kill(host, power_cut=not safe or self._world.rng.random() < 0.5)
         else:
