@@ -39,6 +39,7 @@ from barnabas.replication.divergence import divergence
 from barnabas.replication.in_sync import InSync
 from barnabas.storage.flush import FlushTask
 from barnabas.storage.log import Log, LogSettings
+from barnabas.storage.producers import SentBatch
 
 
 class Watcher(Protocol):
@@ -323,10 +324,7 @@ class Partition:
         if batch is not records:
             records, header = batch, parse_header(batch)
         if header.producer_id >= 0:
-            try:
-                sent = self.log.producers.check(header)
-            except ApiError as error:
-                raise self._explained(error, header, now_ms) from error
+            sent = self._sent_before(header, now_ms)
             if sent is not None:
                 return Appended(sent.first_offset, -1, sent.last_offset + 1)
         append_time_ms = -1
@@ -349,13 +347,15 @@ class Partition:
             self._wake_copiers()
         return Appended(base_offset, append_time_ms, self.log.end_offset)
 
-    def _explained(self, error: ApiError, header: BatchHeader, now_ms: int) -> ApiError:
-        """Return why a batch is refused, where it is for one that was refused before it."""
-        if error.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+    def _sent_before(self, header: BatchHeader, now_ms: int) -> SentBatch | None:
+        """Return the batch that this one repeats; raise where it does not follow, and why."""
+        try:
+            return self.log.producers.check(header)
+        except ApiError as error:
             code = self._refusals.reason(header, now_ms)
-            if code is not None:
-                return ApiError(code, "a batch before this one was refused")
-        return error
+            if code is None or error.code is not ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+                raise
+            raise ApiError(code, "a batch before this one was refused") from error
 
     def refuse_while_short(self, records: memoryview, now_ms: int) -> None:
         """Refuse a producer's batch that must reach more copies than are in sync."""

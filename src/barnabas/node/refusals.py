@@ -10,7 +10,7 @@ batch comes again; or for a while, since a producer may have given it up.
 
 from typing import NamedTuple
 
-from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.errors import ErrorCode
 from barnabas.protocol.records import BatchHeader
 
 REMEMBERED_MS = 30_000
