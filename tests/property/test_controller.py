@@ -281,14 +281,16 @@ class Controller(RuleBasedStateMachine):
         for name in TOPICS:
             now = self.partition(name)
             live = [n for n in now.isr if self.talk.image.is_active(n)]
+            able = [n for n in live if n not in now.wiped]
             assert now.isr, "the ISR is never empty"
+            assert now.wiped in ([], now.isr)
             for group in (now.replicas, now.isr, now.eligible, now.adding, now.removing):
                 assert len(set(group)) == len(group)
                 assert set(group) <= set(now.replicas)
             assert not set(now.isr) & set(now.eligible)
             assert not set(now.adding) & set(now.removing)
             assert now.removing != now.replicas
-            assert now.leader in live or (now.leader == -1 and not live)
+            assert now.leader in able or (now.leader == -1 and not able)
             assert live == now.isr or len(now.isr) == 1
             assert not now.eligible or not rules_of(
                 self.talk.image.topics[name], self.talk.defaults
@@ -298,7 +300,7 @@ class Controller(RuleBasedStateMachine):
     def whoever_may_lead_holds_everything(self) -> None:
         for name, data in self.data.items():
             now = self.partition(name)
-            for node_id in (*now.isr, *now.eligible):
+            for node_id in (*(n for n in now.isr if n not in now.wiped), *now.eligible):
                 assert data.held.get(node_id, 0) == data.acknowledged, (name, node_id)
 
     @invariant()
@@ -327,7 +329,8 @@ class Controller(RuleBasedStateMachine):
     def _accept_loss(self, node_id: int) -> None:
         """Give up what the last in sync lost where nobody else was known to have it."""
         for name, data in self.data.items():
-            if self.partition(name).isr == [node_id]:
+            now = self.partition(name)
+            if now.isr == [node_id] and not now.wiped:
                 data.acknowledged = min(data.acknowledged, data.held.get(node_id, 0))
                 data.held = {n: min(held, data.acknowledged) for n, held in data.held.items()}
 

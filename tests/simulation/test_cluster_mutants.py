@@ -17,10 +17,15 @@ from barnabas.node.partition import Partition
 from barnabas.raft.quorum_state import QuorumStateFile
 from barnabas.replication import in_sync as replication
 from barnabas.replication.in_sync import InSync
+from barnabas.sim.cluster_faults import ClusterFaults
+from barnabas.sim.cluster_run import run_cluster
+from barnabas.sim.faults import Faults
 from barnabas.sim.scenario import Theme
 from barnabas.storage.log import Log
 from barnabas.storage.producers import ProducerStates
 from barnabas.transactions import transitions
+
+SEEDS = 200
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -141,6 +146,65 @@ def votes_are_not_synced(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(QuorumStateFile, "synced", lambda _: False)
 
 
-MUTANTS: dict[str, tuple[Patch, Theme | None]] = {}
+KILLS = ClusterFaults(
+    machine=Faults(delay_ms_max=20, sync_ms_max=10, kill_gap_ms=3_000, power_cut_gap_ms=4_000),
+    targeted=0.9,
+    down_ms_max=1_500,
+    ambush=0.5,
+)
+"""Leaders die, most of them just when it matters."""
+WEAK = ClusterFaults(
+    flush_on_ack=False,
+    machine=Faults(delay_ms_max=20, sync_ms_max=10, power_cut_gap_ms=1_500),
+    targeted=0.5,
+    down_ms_max=1_500,
+    ambush=0.3,
+    isolation_gap_ms=2_000,
+    standstill_gap_ms=3_000,
+)
+"""One machine loses power again and again, and topics are not synced on every write."""
+CUTS = ClusterFaults(
+    machine=Faults(delay_ms_max=20, sync_ms_max=10, late_ms_max=3_000, break_gap_ms=1_000),
+    targeted=0.9,
+    ambush=0.2,
+    isolation_gap_ms=1_500,
+    cut_gap_ms=1_500,
+    lane_gap_ms=300,
+)
+"""Nobody dies by chance; brokers are cut off from each other, and requests come late."""
 
-SEEDS = 200
+MUTANTS: list[tuple[Patch, Theme, ClusterFaults | None]] = [
+    (cut_to_high_watermark, Theme.LOG, KILLS),
+    (nobody_diverges, Theme.LOG, KILLS),
+    (committed_isr_counts_alone, Theme.LOG, KILLS),
+    (one_copy_is_enough, Theme.LOG, KILLS),
+    (joins_below_high_watermark, Theme.LOG, KILLS),
+    (joins_before_epoch_start, Theme.LOG, KILLS),
+    (counts_before_it_fetches, Theme.LOG, KILLS),
+    (leader_epochs_do_not_matter, Theme.LOG, CUTS),
+    (broker_epochs_do_not_matter, Theme.LOG, WEAK),
+    (fenced_replicas_join, Theme.LOG, KILLS),
+    (nobody_is_eligible, Theme.LOG, WEAK),
+    (unclean_restarts_are_trusted, Theme.LOG, WEAK),
+    (copies_know_no_producers, Theme.LOG, KILLS),
+    (epoch_stays_at_end, Theme.TRANSACTIONS, None),
+    (votes_are_not_synced, Theme.LOG, None),
+]
+
+
+@pytest.mark.parametrize(
+    ("mutant", "theme", "faults"),
+    MUTANTS,
+    ids=[mutant.__name__ for mutant, _, _ in MUTANTS],
+)
+def test_a_mutant_is_caught(
+    mutant: Patch, theme: Theme, faults: ClusterFaults | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def problem(seed: int) -> str | None:
+        return run_cluster(seed, theme=theme, faults=faults).problem
+
+    with monkeypatch.context() as patch:
+        mutant(patch)
+        caught = next((seed for seed in range(SEEDS) if problem(seed) is not None), None)
+    assert caught is not None
+    assert problem(caught) is None

@@ -12,7 +12,8 @@ With how much less? Under `flush=ack` everything that it acknowledged was synced
 crash it is on its disk: the broker stays eligible, and stays in the ISR where it is the last.
 Under `flush=interval` a crash may have taken the tail of what it acknowledged, and after a loss of
 its disk all of it is gone, whatever the topic's policy. Then it is not known to have everything,
-and must not be elected as if it had: `keeps_its_word`.
+and must not be elected as if it had: `keeps_its_word`. Where it was the last in sync it stays
+named, but with an empty disk it does not lead while other copies exist (`elections.wipe`).
 """
 
 from collections.abc import Mapping
@@ -66,6 +67,7 @@ def register(
         request.broker_id,
         defaults,
         keeps_its_word=lambda rules: keeps_its_word(known, request, rules),
+        lost_its_disk=known is not None and _directory(request) != known.directory,
     )
     registered = _registered(image, request)
     return Registration(registered.broker_epoch, [*lost, registered])

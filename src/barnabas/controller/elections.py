@@ -36,11 +36,13 @@ def broker_lost(
     defaults: Mapping[str, str],
     *,
     keeps_its_word: Callable[[TopicRules], bool] = _has_everything,
+    lost_its_disk: bool = False,
 ) -> list[PartitionChanged]:
     """Return what becomes of partitions when a broker is fenced, stops, or starts anew.
 
     It leaves every ISR in which others are, and leads nothing. `keeps_its_word` says of a topic's
-    rules whether the broker surely has what it acknowledged under them.
+    rules whether the broker surely has what it acknowledged under them. One that lost its disk
+    surely has nothing, and must not be elected before those who may have something.
     """
 
     def is_live(other: int) -> bool:
@@ -61,6 +63,8 @@ def broker_lost(
         trusted = keeps_its_word(rules)
         for number, before in concerned:
             wanted = leave(before, node_id) if trusted else leave_for_good(before, node_id, is_live)
+            if lost_its_disk:
+                wanted = wipe(wanted, node_id)
             untrusted = () if trusted else (node_id,)
             after = settle(before, wanted, rules, is_live, untrusted=untrusted)
             records += records_of(topic, number, before, after)
@@ -86,6 +90,16 @@ def leave_for_good(before: PartitionImage, node_id: int, is_live: IsLive) -> Par
         stay = [next((n for n in ordered if is_live(n)), ordered[0])]
     isr = stay or before.isr
     return replace(before, isr=isr, eligible=[n for n in eligible if n not in isr])
+
+
+def wipe(before: PartitionImage, node_id: int) -> PartitionImage:
+    """Mark the last one in the ISR as one that lost its disk, where others have a copy at all.
+
+    Nobody leads then unless the operator has one of them elected uncleanly, or the topic allows it.
+    """
+    if before.isr != [node_id] or len(before.replicas) == 1:
+        return before
+    return replace(before, wiped=[node_id])
 
 
 def broker_back(image: Image, node_id: int, defaults: Mapping[str, str]) -> list[PartitionChanged]:

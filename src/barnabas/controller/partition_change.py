@@ -49,6 +49,8 @@ def settle(
     eligible = eligible_leaders(after, candidates, rules, before=before)
     if eligible != after.eligible:
         after = replace(after, eligible=eligible)
+    if after.wiped and after.leader != NO_LEADER:
+        after = replace(after, wiped=[])  # whoever leads now has more
     if after == before:
         return before
     return replace(
@@ -92,7 +94,7 @@ def completed(wanted: PartitionImage, rules: TopicRules) -> PartitionImage:
 def with_leader(wanted: PartitionImage, rules: TopicRules, is_live: IsLive) -> PartitionImage:
     """Keep the leader that is wanted if it may lead, else elect one."""
     live = [n for n in wanted.replicas if is_live(n)]
-    in_sync = [n for n in live if n in wanted.isr]
+    in_sync = [n for n in live if n in wanted.isr and n not in wanted.wiped]
     if wanted.leader in in_sync:
         return wanted
     if in_sync:
@@ -108,9 +110,10 @@ def with_leader(wanted: PartitionImage, rules: TopicRules, is_live: IsLive) -> P
 def lead_uncleanly(wanted: PartitionImage, live: Sequence[int]) -> PartitionImage:
     """Let one lead who may lack what was acknowledged; from now on its log is the truth.
 
-    Who is only being added has least.
+    Who is only being added, or lost its disk, has least.
     """
-    leader = next((n for n in live if n not in wanted.adding), live[0])
+    least = {*wanted.adding, *wanted.wiped}
+    leader = next((n for n in live if n not in least), live[0])
     return replace(wanted, leader=leader, isr=[leader], unclean=True)
 
 

@@ -72,6 +72,7 @@ class PartitionImage:
     removing: list[int] = field(default_factory=list)
     partition_epoch: int = 0
     unclean: bool = False
+    wiped: list[int] = field(default_factory=list)
 
     @classmethod
     def fresh(cls, replicas: list[int], leader_epoch: int = 0) -> "PartitionImage":
@@ -220,6 +221,7 @@ class Image:
             list(record.removing),
             record.partition_epoch,
             record.unclean,
+            list(record.wiped),
         )
 
     def _start_broker(self, record: BrokerStarted) -> None:
@@ -274,6 +276,7 @@ def changed(topic_id: TopicId, number: int, partition: PartitionImage) -> Partit
         removing=partition.removing,
         partition_epoch=partition.partition_epoch,
         unclean=partition.unclean,
+        wiped=partition.wiped,
     )
 
 

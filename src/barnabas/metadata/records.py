@@ -130,6 +130,8 @@ class PartitionChanged:
     partition_epoch: int
     unclean: bool = False
     """Whether the leader was made one without being known to have everything acknowledged."""
+    wiped: list[int] = field(default_factory=list)
+    """In the ISR by name alone: the last one in it came back with an empty disk."""
 
 
 MetadataRecord = (

@@ -130,7 +130,7 @@ class LocalCopy:
         facts = {"partition": str(self._partition.name), "offset": offset}
         self._outbox.append(Notice("warning", "fetches damaged records again", facts))
         try:
-            self._cut(max(offset, log.start_offset))
+            self._cut(offset)
         except CorruptBatchError:
             bases = [each.base_offset for each in log.segments if each.base_offset <= offset]
             self._cut(bases[-1])  # not even the batch before the damage can be found

@@ -126,6 +126,7 @@ class Quorum:
         for key, value in records:
             image.replay(decode(key, value))
         self.image = image
+        self._applied(self.raft.high_watermark)
         self._follower.metadata_changed(None)
 
     def committed(self, records: Sequence[tuple[bytes, bytes]], end_offset: int) -> None:
@@ -133,12 +134,15 @@ class Quorum:
         changes = [decode(key, value) for key, value in records]
         for change in changes:
             self.image.replay(change)
-        self.offset = end_offset
-        if not self.raft.cluster_id and self.image.cluster_id:
-            self.raft.cluster_id = self.image.cluster_id
+        self._applied(end_offset)
         if changes:
             self._follower.metadata_changed(changes)
         self._answer()
+
+    def _applied(self, end_offset: int) -> None:
+        self.offset = end_offset
+        if not self.raft.cluster_id and self.image.cluster_id:
+            self.raft.cluster_id = self.image.cluster_id
 
     def became_active(self, epoch: int) -> None:
         """Control the cluster: everything that was committed is in the image now."""

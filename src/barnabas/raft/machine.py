@@ -76,7 +76,7 @@ class RaftListener(Protocol):
     """Whoever the log is for."""
 
     def load_snapshot(self, records: Iterable[Pair]) -> None:
-        """Replace everything known by what a snapshot holds."""
+        """Replace everything known by what a snapshot holds, which ends at the high watermark."""
 
     def committed(self, records: Sequence[Pair], end_offset: int) -> None:
         """Hear of one whole batch, in order and once; a batch of the quorum's own is empty."""
@@ -461,8 +461,8 @@ class Raft:
         self.role.flushed()
 
     def _load(self, snapshot: Snapshot) -> None:
-        self.listener.load_snapshot(snapshot.records)
         self.high_watermark = self._delivered = snapshot.id.end_offset
+        self.listener.load_snapshot(snapshot.records)
 
     def _deliver(self) -> None:
         if self._delivering:

@@ -38,6 +38,9 @@ class Recovered(NamedTuple):
     problems: tuple[str, ...]
     lost_synced: bool = False
     """Whether something is missing that had been synced: the disk did not keep it."""
+    lost_from: int | None = None
+    """Where the log is said to start, if it does not reach down to there: its first segments are
+    gone, and nobody noted that they were deleted."""
 
 
 def open_log(
@@ -67,7 +70,9 @@ def open_log(
         opening.run(clean=False)
     opening.make_safe(clean=clean, new_names=new_names)
     problems = tuple(opening.problems)
-    return Recovered(opening.log, opening.fallen, problems, opening.lost_synced)
+    return Recovered(
+        opening.log, opening.fallen, problems, opening.lost_synced, opening.lost_from
+    )
 
 
 class _Opening:
@@ -78,6 +83,7 @@ class _Opening:
         self.problems: list[str] = []
         self.fallen = 0
         self.lost_synced = False
+        self.lost_from: int | None = None
         self.recovery_point = recovery_point
         self._recovered = 0
         self._with_markers: set[Segment] = set()
@@ -253,7 +259,8 @@ class _Opening:
         log = self.log
         start = end = log.start_offset
         if log.segments:
-            start = max(start, log.segments[0].base_offset)
+            if start < log.segments[0].base_offset:
+                self.lost_from, start = start, log.segments[0].base_offset
             end = log.active.next_offset
         self.lost_synced = max(start, end) < self.recovery_point
         if self.lost_synced and not self.problems:

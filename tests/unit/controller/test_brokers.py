@@ -181,3 +181,32 @@ def test_a_broker_whose_partitions_wait_for_a_leader_is_not_let_in_so() -> None:
     talk.create([1])
     talk.fence(1)
     assert brokers.register_alone(talk.image, talk.registration(1)) is None
+
+
+def test_who_lost_its_disk_does_not_lead_before_those_who_may_have_something(
+    talk: ControllerTalk,
+) -> None:
+    """The last in sync comes back empty: the others' copies are old, but more than nothing."""
+    talk.create([1, 2, 3], min_insync_replicas="1")
+    for lost in (3, 2):
+        talk.fence(lost)
+    assert talk.partition().isr == [1]
+    talk.now_ms += SESSION_MS
+    talk.restart(1, directory=ANOTHER_DISK)
+    talk.beat(1)
+    after = talk.partition()
+    assert (after.leader, after.isr, after.wiped) == (-1, [1], [1])
+    talk.restart(2)
+    talk.beat(2)
+    assert talk.partition().leader == -1
+    talk.configure(unclean_leader_election_enable="true")
+    after = talk.partition()
+    assert (after.leader, after.isr, after.wiped, after.unclean) == (2, [2], [], True)
+
+
+def test_who_lost_the_only_copy_leads_an_empty_one(talk: ControllerTalk) -> None:
+    talk.create([1])
+    talk.now_ms += SESSION_MS
+    talk.restart(1, directory=ANOTHER_DISK)
+    talk.beat(1)
+    assert (talk.partition().leader, talk.partition().wiped) == (1, [])

@@ -70,6 +70,18 @@ def test_producers_and_aborts_follow_from_the_batches() -> None:
     assert [each.producer_id for each in partition.log.aborted(0, 3)] == [5]
 
 
+def test_a_copy_without_its_beginning_is_fetched_anew() -> None:
+    stand, copy = follower()
+    partition = stand.partition
+    partition.log.restart_at(10)
+    copy.take(told(batch_at(10, 1), high=12))
+    partition.damaged_at = 0
+    copy.damaged()
+    assert copy.bounds == (0, 0)
+    copy.take(told(batch_at(0, 1), high=12))
+    assert ends(partition) == (2, 2)
+
+
 def test_a_damaged_batch_is_refused_and_what_came_before_it_stays() -> None:
     stand, copy = follower()
     damaged = bytearray(batch_at(2, 1))

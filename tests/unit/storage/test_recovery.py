@@ -133,6 +133,17 @@ def test_a_missing_segment_is_noticed() -> None:
     assert found.log.end_offset == log.segments[2].base_offset
 
 
+def test_a_missing_beginning_is_told_from_one_that_was_deleted() -> None:
+    disk, log = filled(20)
+    disk.remove(log.segments[0].paths[0])
+    found = opened(disk)
+    assert (found.log.start_offset, found.lost_from) == (log.segments[1].base_offset, 0)
+    disk, log = filled(20)
+    log.drop_segments(1)
+    found = opened(disk)
+    assert (found.log.start_offset, found.lost_from) == (log.start_offset, None)
+
+
 def test_damage_below_the_recovery_point_is_set_aside_for_a_person() -> None:
     disk, log = filled(20, BIG)
     header_byte = read_all(log)[0][0].size * 10 + 16  # the magic of the eleventh batch
