@@ -352,10 +352,16 @@ class Partition:
         try:
             return self.log.producers.check(header)
         except ApiError as error:
-            code = self._refusals.reason(header, now_ms)
-            if code is None or error.code is not ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+            code = None
+            if self.log.producers.is_early(header):
+                code = self._refusals.reason(header, now_ms)
+            if code is None:
                 raise
             raise ApiError(code, "a batch before this one was refused") from error
+
+    def excuse(self, now_ms: int) -> None:
+        """Take it that whoever led before refused what is missing here."""
+        self._refusals.took_lead(now_ms)
 
     def refuse_while_short(self, records: memoryview, now_ms: int) -> None:
         """Refuse a producer's batch that must reach more copies than are in sync."""

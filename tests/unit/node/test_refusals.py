@@ -49,3 +49,17 @@ def test_producers_without_an_id_are_not_remembered() -> None:
     refusals = Refusals()
     refusals.note(header(-1, producer=-1), FULL, NOW)
     assert refusals.by_id == {}
+
+
+def test_a_new_leader_excuses_everybody_for_a_while() -> None:
+    refusals = Refusals()
+    refusals.took_lead(NOW)
+    assert refusals.reason(header(8), NOW) is ErrorCode.NOT_ENOUGH_REPLICAS
+    assert refusals.reason(header(8), NOW + REMEMBERED_MS) is None
+    assert refusals.reason(header(8), NOW - 1) is None
+
+
+def test_its_own_refusals_come_first() -> None:
+    refusals = refused()
+    refusals.took_lead(NOW)
+    assert refusals.reason(header(8), NOW) is FULL
