@@ -204,7 +204,7 @@ def _append(
         ):
             _check_attributes(records[ATTRIBUTES_AT], context.version, admitted=admitted)
         if partition.is_short and acks == ACKS_ALL:
-            partition.check_replicas()
+            partition.refuse_while_short(records, context.now_ms)
         appended = partition.append(records, context.now_ms)
     except ApiError as error:
         leader = leader_instead(node, key, index, error.code)

@@ -25,6 +25,7 @@ from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
 from barnabas.model.ids import TopicId, TopicPartition
 from barnabas.model.ports import FileSlice
 from barnabas.node.group_commit import GroupCommit
+from barnabas.node.refusals import Refusals
 from barnabas.node.validation import checked
 from barnabas.protocol.fetch import Diverging
 from barnabas.protocol.markers import parse_marker
@@ -38,6 +39,7 @@ from barnabas.replication.divergence import divergence
 from barnabas.replication.in_sync import InSync
 from barnabas.storage.flush import FlushTask
 from barnabas.storage.log import Log, LogSettings
+from barnabas.storage.producers import SentBatch
 
 
 class Watcher(Protocol):
@@ -98,6 +100,7 @@ class Partition:
         "_flushing",
         "_follows_disk",
         "_outbox",
+        "_refusals",
         "_stamps",
         "_storage_failed",
         "_waiting",
@@ -169,6 +172,7 @@ class Partition:
         self._complained_of: tuple[str, int] | None = None
         self._outbox = outbox
         self._commits = commits
+        self._refusals = Refusals()
         self._take_on(config)
 
     @property
@@ -320,7 +324,7 @@ class Partition:
         if batch is not records:
             records, header = batch, parse_header(batch)
         if header.producer_id >= 0:
-            sent = self.log.producers.check(header)
+            sent = self._sent_before(header, now_ms)
             if sent is not None:
                 return Appended(sent.first_offset, -1, sent.last_offset + 1)
         append_time_ms = -1
@@ -328,7 +332,13 @@ class Partition:
             stamp_append_time(records, now_ms)
             append_time_ms = now_ms
             header = header._replace(max_timestamp=now_ms)
-        base_offset = self._write(records, header)
+        try:
+            base_offset = self._write(records, header)
+        except ApiError as error:
+            self._refusals.note(header, error.code, now_ms)
+            raise
+        if self._refusals.by_id:
+            self._refusals.by_id.pop(header.producer_id, None)
         if self._follows_disk:
             self._commits.appended(self, header.size)
         else:
@@ -336,6 +346,30 @@ class Partition:
         if self.copiers:
             self._wake_copiers()
         return Appended(base_offset, append_time_ms, self.log.end_offset)
+
+    def _sent_before(self, header: BatchHeader, now_ms: int) -> SentBatch | None:
+        """Return the batch that this one repeats; raise where it does not follow, and why."""
+        try:
+            return self.log.producers.check(header)
+        except ApiError as error:
+            code = None
+            if self.log.producers.is_early(header):
+                code = self._refusals.reason(header, now_ms)
+            if code is None:
+                raise
+            raise ApiError(code, "a batch before this one was refused") from error
+
+    def excuse(self, now_ms: int) -> None:
+        """Take it that whoever led before refused what is missing here."""
+        self._refusals.took_lead(now_ms)
+
+    def refuse_while_short(self, records: memoryview, now_ms: int) -> None:
+        """Refuse a producer's batch that must reach more copies than are in sync."""
+        try:
+            self.check_replicas()
+        except ApiError as error:
+            self._refusals.note(parse_header_or_refuse(records), error.code, now_ms)
+            raise
 
     def append_own(self, batch: bytearray) -> None:
         """Write a batch that this broker made, which always is for all in-sync copies.

@@ -87,6 +87,8 @@ class Replicas:
             self._decline(partition, placed)
         elif placed.leader == self._me:
             self._unfollow(partition)
+            if not partition.leads and placed.leader_epoch and len(placed.replicas) > 1:
+                partition.excuse(self._node.timers.wall_ms)
             partition.lead(placed, self._me, now_ms)
             self._watch(partition)
         else:

@@ -106,6 +106,14 @@ class ProducerStates:
             )
         return None
 
+    def is_early(self, header: BatchHeader) -> bool:
+        """Whether a batch comes before one that it follows, instead of again or too late."""
+        producer = self.by_id.get(header.producer_id)
+        if producer is None or producer.epoch != header.producer_epoch:
+            return False
+        ahead = (header.base_sequence - producer.last_sequence) & SEQUENCE_MASK
+        return 1 < ahead <= SEQUENCE_MASK // 2
+
     def check_epoch(self, header: BatchHeader) -> None:
         """Refuse what a producer sent before its epoch was raised."""
         producer = self.by_id.get(header.producer_id)

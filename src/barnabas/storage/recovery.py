@@ -70,9 +70,7 @@ def open_log(
         opening.run(clean=False)
     opening.make_safe(clean=clean, new_names=new_names)
     problems = tuple(opening.problems)
-    return Recovered(
-        opening.log, opening.fallen, problems, opening.lost_synced, opening.lost_from
-    )
+    return Recovered(opening.log, opening.fallen, problems, opening.lost_synced, opening.lost_from)
 
 
 class _Opening:

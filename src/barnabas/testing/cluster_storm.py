@@ -7,14 +7,17 @@ each. Targets are the leader of a partition, a follower of it, or the controller
 every node must run and see a whole cluster again. Two classes are made of others: a pair is two
 faults that overlap, a rolling restart is a clean stop of each node in turn.
 
-Ends with 0 where nothing is wrong, and writes a report in any case. Zero problems in n faults bound
-the chance of one at about 3 / n; they prove nothing.
+Ends with 0 where nothing is wrong, and writes a report in any case; SIGTERM lets it have its
+last fault, and judge what there is. Zero problems in n faults bound the chance of one at about
+3 / n; they prove nothing.
 """
 
 import argparse
 import json
+import signal
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -46,18 +49,25 @@ LOG_SHOWN = 3000
 class Storm:
     """One cluster, its clients, and what is done to them."""
 
-    def __init__(self, scene: Scene, load: Workload, tell: Callable[[str], object]) -> None:
+    def __init__(
+        self,
+        scene: Scene,
+        load: Workload,
+        tell: Callable[[str], object],
+        ending: threading.Event,
+    ) -> None:
         self._scene = scene
         self._load = load
         self._tell = tell
         self._rng = scene.rng
         self.events: list[dict[str, Any]] = []
         self.stuck = False
+        self.ending = ending
 
     def run(self, names: Sequence[str]) -> None:
         """Have fault after fault, until one leaves a cluster that does not recover."""
         for name in names:
-            if self.stuck:
+            if self.stuck or self.ending.is_set():
                 return
             self._one(name)
 
@@ -192,8 +202,9 @@ def storm(
     records: int = 0,
     only: Sequence[str] = (),
     tell: Callable[[str], object] = print,
+    ending: threading.Event | None = None,
 ) -> dict[str, Any]:
-    """Run a whole storm in a folder; return the report."""
+    """Run a whole storm in a folder, or until it is to end; return the report."""
     settings: dict[str, object] = {"storage.verify_on_start": "true"}
     with fresh_scene(folder, seed, settings) as scene:
         classes = [*FAULTS, ROLLING, PAIR]
@@ -203,9 +214,9 @@ def storm(
         with Workload(scene.cluster.bootstrap, folder / "ledgers", crowd) as load:
             scene.cluster.wait_healthy((LOAD, LEDGER))
             load.wait_for(PROGRESS)
-            blowing = Storm(scene, load, tell)
+            blowing = Storm(scene, load, tell, ending or threading.Event())
             blowing.run(drawn(scene.rng, faults, allowed))
-            if not blowing.stuck and load.acknowledged < records:
+            if not blowing.stuck and not blowing.ending.is_set() and load.acknowledged < records:
                 load.wait_for(records - load.acknowledged, 7200)
             return _report(scene, load, blowing, missing)
 
@@ -252,6 +263,8 @@ def main() -> int:
     options = parser.parse_args()
     crowd = Crowd(producers=options.producers, rate=options.rate, transactors=2)
     only = [name for name in options.only.split(",") if name]
+    ending = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: ending.set())
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as spare:
         folder = options.work or Path(spare)
         report = storm(
@@ -262,6 +275,7 @@ def main() -> int:
             records=options.records,
             only=only,
             tell=_say,
+            ending=ending,
         )
     if options.report:
         options.report.parent.mkdir(parents=True, exist_ok=True)

@@ -87,6 +87,44 @@ def test_too_few_in_sync_refuse_acks_all_and_let_acks_one_in(talk: Dialogue) -> 
     assert partition.log.end_offset == 1
 
 
+def test_what_comes_behind_a_batch_that_too_few_could_take_is_no_disorder(talk: Dialogue) -> None:
+    partition = partition_of(talk)
+    partition.configure(replace(partition.config, min_insync_replicas=2))
+    place(talk, isr=[ME])
+
+    def code(sequence: int, acks: int = -1) -> int:
+        sent = batch(1, producer=(5, 0, sequence))
+        refused: int = produce(talk, "a", sent, acks=acks).error_code
+        return refused
+
+    assert code(0) == ErrorCode.NOT_ENOUGH_REPLICAS
+    place(talk, isr=[ME, OTHER])
+    assert code(0, acks=1) == 0
+    place(talk, isr=[ME])
+    assert code(1) == ErrorCode.NOT_ENOUGH_REPLICAS
+    place(talk, isr=[ME, OTHER])
+    assert code(2, acks=1) == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert [code(1, acks=1), code(2, acks=1)] == [0, 0]
+    assert code(7, acks=1) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_new_leader_does_not_take_what_another_refused_for_disorder(talk: Dialogue) -> None:
+    def code(sequence: int) -> int:
+        sent = batch(1, producer=(5, 0, sequence))
+        refused: int = produce(talk, "a", sent, acks=1).error_code
+        return refused
+
+    assert [code(sequence) for sequence in range(7)] == [0] * 7
+    assert code(9) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    lose_lead(talk)
+    place(talk, leader=ME, leader_epoch=partition_of(talk).leader_epoch + 1, isr=[ME, OTHER])
+    assert code(9) == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert code(0) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER  # that is long past
+    talk.pass_time(60_000)
+    assert code(9) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert [code(7), code(8), code(9)] == [0, 0, 0]
+
+
 def test_too_few_in_the_end_are_told_when_time_is_over(talk: Dialogue) -> None:
     partition = partition_of(talk)
     partition.configure(replace(partition.config, min_insync_replicas=2))

@@ -193,3 +193,24 @@ def test_another_flush_policy_takes_effect_at_once() -> None:
     partition.configure(resolve({"flush": "ack"}))
     edge.settle()
     assert partition.log.flushed_offset == 1
+
+
+def refusal(partition: Partition, sequence: int) -> ErrorCode:
+    with pytest.raises(ApiError) as caught:
+        send(partition, sequence)
+    return caught.value.code
+
+
+def test_what_comes_behind_a_refused_batch_is_refused_for_the_same_reason() -> None:
+    edge, partition = topic()
+    disk = edge.disk
+    assert isinstance(disk, MemoryDisk)
+    assert [send(partition, 0), send(partition, 1)] == [0, 1]
+    disk.room = 5
+    assert refusal(partition, 2) is ErrorCode.KAFKA_STORAGE_ERROR
+    disk.room = None
+    assert refusal(partition, 3) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert refusal(partition, 4) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert [send(partition, 2), send(partition, 3), send(partition, 4)] == [2, 3, 4]
+    # From here on it has no excuse.
+    assert refusal(partition, 9) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
