@@ -44,7 +44,7 @@ class ClusterRun(Run):
     ) -> None:
         super().__init__(seed, theme=theme, keep_trace=keep_trace)
         drawn = ClusterFaults.swarm(self.world.rng)
-        self.hardship = faults or (drawn if drawn.flush_on_ack else drawn.bearable)
+        self.hardship = faults or drawn.bearable
         self.copies = Copies()
         self.quorum = Quorum()
 
