@@ -143,6 +143,7 @@ def new_topic(broker: Broker, name: str, partitions: int = 2) -> str:
     return name
 
 
+@pytest.mark.slow
 def test_both_layouts_come_to_the_same_tables(
     broker: Broker, spark: "SparkSession", tmp_path: Path
 ) -> None:
@@ -264,6 +265,7 @@ def forget_commit(lake: Path, name: str, *, note: bool) -> None:
         max((lake / "_batches" / name).glob("*.json")).unlink()
 
 
+@pytest.mark.slow
 def test_a_batch_that_runs_again_changes_nothing(
     broker: Broker, spark: "SparkSession", tmp_path: Path
 ) -> None:

@@ -25,30 +25,30 @@ class ProducerIds:
         self._node = node
         self._ids = iter(range(0))
         self._waiting: deque[Pending[int]] = deque()
+        self._reserving = False
 
     def next(self, now_ms: int) -> Pending[int]:
-        """Give out an id; raise `ApiError` where a block is needed and refused at once."""
+        """Give out an id, or fail with an `ApiError` where a block is needed and refused."""
         answer: Pending[int] = Pending()
-        fresh = next(self._ids, None)
-        if fresh is not None:
-            answer.complete(fresh)
-            return answer
-        if not self._waiting:
-            self._reserve(now_ms)
         self._waiting.append(answer)
-        self._serve()
+        self._serve(now_ms)
         return answer
 
     def _reserve(self, now_ms: int) -> None:
+        """Have a block reserved; whether it is may be known before this returns."""
         node = self._node
-        if node.is_controller:
-            block = node.controlling.reserve_producer_ids(now_ms)
-            block.when_done(self._take, self._give_up)
-            return
         controller = node.controller_id
-        if controller is None:
-            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "there is no controller for now")
-        self._ask(controller)
+        if node.is_controller:
+            try:
+                block = node.controlling.reserve_producer_ids(now_ms)
+            except ApiError as error:
+                self._give_up(error)
+            else:
+                block.when_done(self._take, self._give_up)
+        elif controller is None:
+            self._give_up(ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        else:
+            self._ask(controller)
 
     def _ask(self, controller: NodeId) -> None:
         node = self._node
@@ -66,17 +66,23 @@ class ProducerIds:
 
     def _take(self, block: range) -> None:
         self._ids = iter(block)
-        self._serve()
+        self._reserving = False
+        self._serve(self._node.timers.wall_ms)
 
-    def _serve(self) -> None:
+    def _serve(self, now_ms: int) -> None:
+        """Give ids to those who wait, for as long as there are any; then ask for more."""
         while self._waiting:
             fresh = next(self._ids, None)
             if fresh is None:
-                return
+                break
             self._waiting.popleft().complete(fresh)
+        if self._waiting and not self._reserving:
+            self._reserving = True
+            self._reserve(now_ms)
 
     def _give_up(self, _: Exception) -> None:
         """Tell those who wait that it did not work this time: they ask again."""
+        self._reserving = False
         waiting, self._waiting = self._waiting, deque()
         for answer in waiting:
             lost = "the controller reserved no producer ids"

@@ -95,6 +95,10 @@ class Leader(Role):
         for fetch in parked:
             fetch.pending.complete(self.raft.not_leader())
 
+    def again(self) -> None:
+        """Have somebody else lead, whose disk takes metadata."""
+        self.raft.resign()
+
     def refuses_pre_votes(self) -> bool:
         """It knows who leads."""
         return True

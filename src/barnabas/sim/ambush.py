@@ -17,6 +17,7 @@ from barnabas.sim.world import World
 
 ALTER_PARTITION = 56
 CUT_MS = (300, 3_000)
+DARK_MS = (2_000, 5_000)
 LEFT_MS = (0, 2_500)
 """How long a leader has left that was struck."""
 
@@ -53,8 +54,12 @@ class Ambush:
         """See the controller decide on a partition."""
         if not self.chance or before is None or self._rng.random() >= self.chance:
             return
-        leader = self._cluster.by_id.get(after.leader)
+        leader, last = (self._cluster.by_id.get(each.leader) for each in (after, before))
         if leader is None:
+            return
+        if last is not None and last is not leader and self._rng.random() < 0.5:
+            self._world.note("ambush", f"{last.name} leads no more in {after.leader_epoch}")
+            self._keep_in_the_dark(last, DARK_MS)
             return
         self._world.note("ambush", f"{leader.name} leads {after.isr} in {after.leader_epoch}")
         self._rng.choice((self._end, self._end_soon, self._keep_in_the_dark, self._part))(leader)
@@ -75,11 +80,11 @@ class Ambush:
     def _end_soon(self, host: Host) -> None:
         self._world.after(self._rng.randint(*LEFT_MS), lambda: self._kill(host))
 
-    def _keep_in_the_dark(self, leader: Host) -> None:
-        """Have a leader hear nothing from the controller."""
+    def _keep_in_the_dark(self, host: Host, duration_ms: tuple[int, int] = CUT_MS) -> None:
+        """Have a broker hear nothing from the controller, and go on as it knows things."""
         controller = self._cluster.controller
-        if controller is not None and controller is not leader:
-            self._spoil([(controller.name, leader.name)], self._rng.randint(*CUT_MS))
+        if controller is not None and controller is not host:
+            self._spoil([(controller.name, host.name)], self._rng.randint(*duration_ms))
 
     def _part(self, leader: Host) -> None:
         """Cut a leader off from one of the others."""

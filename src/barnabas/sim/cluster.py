@@ -21,6 +21,7 @@ from barnabas.sim.world import World
 CLIENT_PORT, PEER_PORT = 9092, 9093
 BROKER_SESSION_MS = 1_500
 ELECTION_MS = 500
+IMBALANCE_MS = 2_500
 VOTERS_MAX = 3
 
 
@@ -120,6 +121,7 @@ def _settings(number: int, count: int) -> Settings:
             broker_session_timeout_ms=BROKER_SESSION_MS,
             broker_heartbeat_interval_ms=BROKER_SESSION_MS // 4,
             snapshot_after_records=50,
+            leader_imbalance_check_interval_ms=IMBALANCE_MS,
         ),
         replication=ReplicationSettings(
             default_replication_factor=3,

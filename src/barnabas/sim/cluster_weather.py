@@ -61,6 +61,7 @@ class ClusterWeather(Weather):
         for host in self._cluster.hosts:
             host.resume()
             host.disk.room = None
+            host.skew_ms = 0  # transactions time out by the clock of whoever coordinates them
 
     def _victim(self) -> Host:
         """Draw a machine: just any, or one that matters."""
@@ -79,6 +80,8 @@ class ClusterWeather(Weather):
     def _strike(self, host: Host) -> None:
         """End a broker as hard as its topics are promised to survive."""
         safe = self._faults.flush_on_ack
+        if not self._bad:
+            return
         if safe or host is self._weakest:
             self._kill(host, power_cut=not safe or self._world.rng.random() < 0.5)
         else:

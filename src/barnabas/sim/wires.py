@@ -37,8 +37,8 @@ class Wires:
         waiting = self._cuts.pop((source, target), None)
         if waiting is not None:
             self._world.note("wires", f"{source} reaches {target} again")
-            for action in waiting:
-                self._world.after(0, action)
+            for action in waiting:  # at once: what is sent from now on comes after it
+                action()
 
     def mend_all(self) -> None:
         """Have every cable as it should be."""

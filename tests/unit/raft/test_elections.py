@@ -15,6 +15,7 @@ from barnabas.raft.messages import (
     LogEnd,
     VoteFacts,
     begin_request,
+    begin_response,
     end_request,
     fetch_response,
     vote_request,
@@ -172,6 +173,17 @@ def test_a_leader_without_a_majority_gives_up() -> None:
     assert leading == [True, False]
     assert {one.node_id for one in member.asked(EndQuorumEpochRequest)} == {2, 3}
     assert "the controller lost the majority" in member.notices()
+
+
+def test_a_leader_whose_disk_takes_nothing_gives_way() -> None:
+    member = elected(RaftMember().start())
+    member.disk.room = 0
+    told = member.asked(BeginQuorumEpochRequest)[0]
+    told.answer(begin_response(Leadership(9, None), ErrorCode.FENCED_LEADER_EPOCH))
+    assert "the disk refused metadata" in member.notices()
+    member.pass_time(100)
+    assert (member.raft.is_leader, member.raft.epoch) == (False, 1)
+    assert {one.node_id for one in member.asked(EndQuorumEpochRequest)} == {2, 3}
 
 
 def test_the_preferred_successor_stands_at_once() -> None:

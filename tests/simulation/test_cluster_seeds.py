@@ -1,0 +1,51 @@
+"""Seeds of whole clusters that must all pass, and the promise that a seed brings a run back.
+
+python -m barnabas.sim --world cluster --seed 17 --trace      shows what happened in one
+make sim SEEDS=10000                                          runs many, in both kinds of worlds
+"""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from barnabas.sim.cluster_run import run_cluster
+
+SEEDS = 24
+MORE_SEEDS = 300
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_nothing_goes_wrong(seed: int) -> None:
+    assert run_cluster(seed).problem is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(SEEDS, MORE_SEEDS))
+def test_nothing_goes_wrong_in_more_worlds(seed: int) -> None:
+    assert run_cluster(seed).problem is None
+
+
+def test_a_seed_replays_a_run() -> None:
+    first, second = run_cluster(4), run_cluster(4, keep_trace=True)
+    assert first.digest == second.digest
+    assert first.events == second.events
+    assert second.trace
+
+
+def test_another_process_sees_the_same() -> None:
+    digests = {_digest_elsewhere(hash_seed) for hash_seed in ("0", "1")}
+    assert digests == {run_cluster(4).digest}
+
+
+def _digest_elsewhere(hash_seed: str) -> str:
+    code = "from barnabas.sim.cluster_run import run_cluster; print(run_cluster(4).digest)"
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": "src"},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return found.stdout.strip()

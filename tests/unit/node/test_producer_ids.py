@@ -1,0 +1,70 @@
+"""Blocks of producer ids: whoever waits for one is told, however the asking ends."""
+
+from collections import deque
+from types import SimpleNamespace
+from typing import Any, cast
+
+from barnabas.model.errors import ApiError, ErrorCode, PeerLostError
+from barnabas.model.pending import Pending
+from barnabas.node.node import Node
+from barnabas.node.producer_ids import ProducerIds
+from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsResponse
+
+
+class Asking:
+    """A node whose controller answers as the test says."""
+
+    def __init__(self, *answers: Pending[Any]) -> None:
+        self.answers = deque(answers)
+        node = SimpleNamespace(
+            node_id=1,
+            is_controller=False,
+            controller_id=2,
+            timers=SimpleNamespace(wall_ms=0),
+            membership=SimpleNamespace(broker_epoch=5),
+            peers=SimpleNamespace(ask=lambda *_: self.answers.popleft()),
+        )
+        self.ids = ProducerIds(cast("Node", node))
+        self.told: list[int | ErrorCode] = []
+
+    def next(self) -> None:
+        self.ids.next(0).when_done(self.told.append, self._refused)
+
+    def _refused(self, error: Exception) -> None:
+        assert isinstance(error, ApiError)
+        self.told.append(error.code)
+
+
+def block(start: int, count: int) -> Pending[Any]:
+    return Pending.of(AllocateProducerIdsResponse(producer_id_start=start, producer_id_len=count))
+
+
+def lost() -> Pending[Any]:
+    answer: Pending[Any] = Pending()
+    answer.fail(PeerLostError("nobody knows where it is"))
+    return answer
+
+
+def test_ids_come_from_a_block_until_it_is_used_up() -> None:
+    asking = Asking(block(1000, 2), block(5000, 2))
+    for _ in range(3):
+        asking.next()
+    assert asking.told == [1000, 1001, 5000]
+
+
+def test_whoever_waits_for_a_block_that_is_too_small_gets_the_next() -> None:
+    first: Pending[Any] = Pending()
+    asking = Asking(first, block(5000, 2))
+    asking.next()
+    asking.next()
+    assert asking.told == []
+    first.complete(AllocateProducerIdsResponse(producer_id_start=1000, producer_id_len=1))
+    assert asking.told == [1000, 5000]
+
+
+def test_a_refusal_that_comes_at_once_does_not_keep_the_next_one_from_asking() -> None:
+    asking = Asking(lost(), block(1000, 2))
+    asking.next()
+    assert asking.told == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    asking.next()
+    assert asking.told[1:] == [1000]
