@@ -78,7 +78,7 @@ fuzz: $(VENV)/.dev ## Throw broken requests at the decoders and at a running bro
 	@$(BIN)/python tools/fuzz_requests.py --seconds $(SECONDS) --seed $(SEED)
 	@$(BIN)/python tools/fuzz_requests.py --live --seconds $(SECONDS) --seed $(SEED)
 
-sim: $(VENV)/.run ## Simulate a broker and its clients under faults, SEEDS=n times (about 8 a second and core).
+sim: $(VENV)/.run ## Simulate a broker, and a cluster, with their clients under faults, SEEDS=n times each (about 2 seeds a second and core).
 	@$(BIN)/python -m barnabas.sim --seed $(SEED) --seeds $(SEEDS) --jobs $(CORES)
 
 bench: $(VENV)/.dev ## Measure Barnabas beside Apache Kafka, one broker and three (80 minutes); writes bench/RESULTS.md.

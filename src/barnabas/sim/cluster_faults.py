@@ -39,7 +39,8 @@ class ClusterFaults:
     ambush: float = 0.0
     """How often somebody is struck just when it matters (`sim/ambush.py`)."""
     flip_gap_ms: int = 0
-    """Between bits that tip over in the logs of one machine."""
+    """Between bits that tip over in the logs of one machine, which shows when its broker starts
+    again. Everything else that goes wrong then befalls the same machine."""
     lane_gap_ms: int = 0
     """Between connections of brokers with each other that break."""
 
@@ -74,10 +75,25 @@ class ClusterFaults:
             clock_gap_ms=rng.choice((0, 0, 3_000)),
             lane_gap_ms=rng.choice((0, 0, 500)),
             ambush=rng.choice((0.0, 0.0, 0.1, 0.4)),
+            flip_gap_ms=rng.choice((0,) * 9 + (1_500,)),
         )
 
     @property
     def bearable(self) -> "ClusterFaults":
-        """The same, without what topics may not survive that are not synced on every write."""
+        """The same, without what nobody is promised to survive."""
+        if self.flip_gap_ms:
+            machine = replace(self.machine, cut_at_sync=0.0, kill_gap_ms=2_500, stall_chance=0.0)
+            return replace(
+                self,
+                flush_on_ack=True,
+                machine=machine,
+                ambush=0.0,
+                blackout_gap_ms=0,
+                rolling_gap_ms=0,
+                cut_gap_ms=0,
+                slow_gap_ms=0,
+            )
+        if self.flush_on_ack:
+            return self
         machine = replace(self.machine, kill_gap_ms=0, cut_at_sync=0.0)
         return replace(self, machine=machine, blackout_gap_ms=0)

@@ -16,6 +16,7 @@ from barnabas.sim.cluster_faults import ClusterFaults
 from barnabas.sim.cluster_weather import ClusterWeather
 from barnabas.sim.copies import Copies
 from barnabas.sim.operators import Founder, Operator
+from barnabas.sim.proposals import judge
 from barnabas.sim.quorum import Quorum
 from barnabas.sim.run import SMALL_SEGMENT_BYTES, Result, Run, played
 from barnabas.sim.scenario import DATA, SHARED, TOPICS, Theme
@@ -30,6 +31,7 @@ OPERATED = 0.5
 class ClusterRun(Run):
     """A world with several brokers."""
 
+    faults_ms = (6_000, 14_000)
     themes = (Theme.LOG, Theme.LOG, *Run.themes)
 
     def __init__(
@@ -42,7 +44,7 @@ class ClusterRun(Run):
     ) -> None:
         super().__init__(seed, theme=theme, keep_trace=keep_trace)
         drawn = ClusterFaults.swarm(self.world.rng)
-        self.hardship = faults or (drawn if drawn.flush_on_ack else drawn.bearable)
+        self.hardship = faults or drawn.bearable
         self.copies = Copies()
         self.quorum = Quorum()
 
@@ -53,6 +55,7 @@ class ClusterRun(Run):
         for host in self.cluster.hosts:
             host.invariants.append(partial(self.copies.check, host))
             host.invariants.append(partial(self.quorum.check, host))
+            host.judge = judge
         self.cluster.on_metadata = self.quorum.check_answer
         self.world.note("world", f"{self.theme} {self.hardship}")
 

@@ -28,6 +28,12 @@ class ClusterWeather(Weather):
         self._faults = faults
         self._cluster: Cluster = scenario.cluster
         self._weakest = world.rng.choice(self._cluster.hosts)
+        self._flips = 0
+        self._latest_ms = max(host.skew_ms for host in self._cluster.hosts)
+        """The furthest that any clock was ever ahead, which is where all are set in the end.
+
+        A transaction times out by the clock of whoever coordinates it; one that began while a
+        clock was ahead, and is set back, would stay open for as long, here as in Kafka."""
         self._ambush = Ambush(world, self._cluster, self._strike, self._spoil)
         quorum.on_change = self._ambush.changed
 
@@ -61,11 +67,13 @@ class ClusterWeather(Weather):
         for host in self._cluster.hosts:
             host.resume()
             host.disk.room = None
-            host.skew_ms = 0  # transactions time out by the clock of whoever coordinates them
+            host.skew_ms = self._latest_ms
 
     def _victim(self) -> Host:
         """Draw a machine: just any, or one that matters."""
         rng, cluster = self._world.rng, self._cluster
+        if self._faults.flip_gap_ms:
+            return self._weakest
         if rng.random() < self._faults.targeted:
             led = cluster.leader_of(rng.choice(self._scenario.stored))
             found = rng.choice((cluster.controller, led))
@@ -93,7 +101,8 @@ class ClusterWeather(Weather):
     def _kill(self, host: Host, *, power_cut: bool) -> None:
         if host.node is not None and self._bad:
             host.kill(power_cut=power_cut)
-            self._world.after(self._world.rng.randint(1, self._faults.down_ms_max), host.start)
+            away_ms = self._world.rng.randint(1, self._faults.down_ms_max)
+            self._world.after(away_ms, lambda: self._start(host))
 
     def _stop(self, host: Host, then: Callable[[], None] = lambda: None) -> None:
         """Stop a broker as it should be, and start it again."""
@@ -103,7 +112,7 @@ class ClusterWeather(Weather):
             self._world.after(self._world.rng.randint(1, self._faults.down_ms_max), start)
 
         def start() -> None:
-            host.start()
+            self._start(host)
             then()
 
         if host.node is not None and not host.paused:
@@ -179,10 +188,18 @@ class ClusterWeather(Weather):
         rng = self._world.rng
         host = rng.choice(self._cluster.hosts)
         host.skew_ms = rng.randint(-JUMP_MS_MAX, JUMP_MS_MAX)
+        self._latest_ms = max(self._latest_ms, host.skew_ms)
         self._world.note(host.name, f"has a clock that is {host.skew_ms} ms ahead")
 
     def _flip(self) -> None:
-        self._weakest.flip()
+        self._flips += 1
+
+    def _start(self, host: Host) -> None:
+        """Start a broker, which finds what has become of its disk."""
+        while host is self._weakest and self._flips:
+            self._flips -= 1
+            host.flip()
+        host.start()
 
     def _break_lane(self) -> None:
         lanes = [link for host in self._cluster.hosts for link in host.links if link.peer]

@@ -77,6 +77,8 @@ class Host:
         """What must hold after each event of the broker's."""
         self.on_bad_sync: Callable[[], None] = lambda: None
         """Called where the power is to go in the middle of a sync."""
+        self.judge: Callable[[Host, bytes], Callable[[bytes], None] | None] | None = None
+        """Called with each request of another broker; what it returns hears the answer."""
         self.on_ask: Callable[[Host, Ask], None] = lambda *_: None
         """Called when the broker has asked another for something."""
         self.skew_ms = 0
@@ -226,6 +228,7 @@ class Host:
     def _handle(self, link: Link, frame: bytes) -> None:
         assert self.node is not None
         content = memoryview(bytearray(frame))
+        judge = self.judge(self, frame) if link.peer and self.judge is not None else None
         try:
             answer = self._answer(link, content)
         except (WireError, OSError) as error:
@@ -237,7 +240,7 @@ class Host:
             return
         if answer is None:
             return
-        slot = Slot(answer if isinstance(answer, Pending) else None)
+        slot = Slot(answer if isinstance(answer, Pending) else None, judge)
         link.slots.append(slot)
         if isinstance(answer, Pending):
             answer.when_done(lambda chunks: link.fill(slot, chunks), _fail)

@@ -21,10 +21,15 @@ if TYPE_CHECKING:
 class Slot:
     """The place of one answer in the queue of answers."""
 
-    __slots__ = ("content", "pending")
+    __slots__ = ("content", "judge", "pending")
 
-    def __init__(self, pending: Pending[list[Chunk]] | None) -> None:
+    def __init__(
+        self,
+        pending: Pending[list[Chunk]] | None,
+        judge: Callable[[bytes], None] | None = None,
+    ) -> None:
         self.pending = pending
+        self.judge = judge
         self.content: bytes | None = None
 
 
@@ -76,6 +81,8 @@ class Link:
             chunk.file.read(chunk.position, chunk.length) if isinstance(chunk, FileSlice) else chunk
             for chunk in chunks
         )
+        if slot.judge is not None:
+            slot.judge(slot.content)
         while self.slots and (content := self.slots[0].content) is not None:
             del self.slots[0]
             self._answer(content)

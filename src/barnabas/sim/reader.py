@@ -107,9 +107,10 @@ class Reader(Coordinated):
         self._take(read_answer(found, self.position, committed=self.committed))
 
     def passes(self, code: ErrorCode) -> bool:
-        """Bear with a copy that is behind the one from which was read before."""
+        """Bear with a copy that is behind the one from which was read before, or damaged."""
         behind = self.routes.reads_nearby and code is ErrorCode.OFFSET_OUT_OF_RANGE
-        return behind or super().passes(code)
+        damaged = code is ErrorCode.CORRUPT_MESSAGE and any(h.damaged for h in self.cluster.hosts)
+        return behind or damaged or super().passes(code)
 
     def _copy(self, host: Host) -> Hashable:
         """Return of what the watermarks only grow."""

@@ -30,7 +30,6 @@ from barnabas.sim.scenario import FLOW, SHARED, TOPICS, Scenario, Theme
 from barnabas.sim.weather import LoneWeather, Weather
 from barnabas.sim.world import InvariantError, World
 
-FAULTS_MS_MIN, FAULTS_MS_MAX = 8_000, 20_000
 CALM_MS = 60_000
 END_MS = 60_000
 SMALL_SEGMENT_BYTES = "2000"
@@ -51,6 +50,8 @@ class Result:
 class Run:
     """A world with everybody in it."""
 
+    faults_ms: ClassVar = (8_000, 20_000)
+    """How long the weather is bad."""
     themes: ClassVar[tuple[Theme, ...]] = (
         Theme.MIXED,
         Theme.MIXED,
@@ -75,7 +76,7 @@ class Run:
         self._populate()
         for actor in list(self.scenario.actors):
             world.after(rng.randint(0, 1_000), actor.start)
-        self._let_faults_happen(rng.randint(FAULTS_MS_MIN, FAULTS_MS_MAX))
+        self._let_faults_happen(rng.randint(*self.faults_ms))
         self._calm_down()
         self._come_to_an_end()
         self._audit()
