@@ -15,7 +15,7 @@ GPUS   ?= 64
 SEEDS  ?= 1000
 CORES  := $(shell getconf _NPROCESSORS_ONLN)
 
-.PHONY: run demo test test-spark check format bench bench-quick chaos chaos-cluster failover compat-cluster chaos-telemetry spark-cluster fuzz sim clean help
+.PHONY: run demo test test-cluster test-spark check format bench bench-quick chaos chaos-cluster failover compat-cluster chaos-telemetry spark-cluster fuzz sim clean help
 
 help: ## Show the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -43,15 +43,22 @@ run: $(VENV)/.run ## Start a broker on 127.0.0.1:9092, its data under ./data.
 demo: $(VENV)/.telemetry ## Show the telemetry pipeline: broker, recording, fleet, tables, report.html (needs Java).
 	@exec $(BIN)/barnabas telemetry demo --gpus $(GPUS) $(ARGS)
 
+# What needs no other process runs side by side, the rest in turn.
+PURE   := tests/unit tests/property tests/simulation tests/style
+
 test: $(VENV)/.dev ## Run the tests.
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -q -n $(CORES) --dist loadfile $(PURE)
+	@$(BIN)/python -m pytest $(PURE:%=--ignore %)
+
+test-cluster: $(VENV)/.dev ## The long tests of clusters: their commands, every mutant of the simulation (minutes).
+	@$(BIN)/python -m pytest -q tests/cli/test_cluster.py tests/simulation -m slow
 
 check: $(VENV)/.dev ## Format, lint, types, layers and tests.
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/python -m pytest
+	@$(MAKE) test
 
 chaos: $(VENV)/.dev ## Kill brokers, cut their power, fill their disks (minutes).
 	@CHAOS_KILLS=20 CHAOS_POWER_CUTS=20 $(BIN)/python -m pytest -q tests/chaos -m chaos --ignore tests/chaos/test_telemetry.py

@@ -150,6 +150,7 @@ def test_one_line_says_where_a_healthy_cluster_is(cluster: Cluster) -> None:
     assert all(map(is_gone, pids))
 
 
+@pytest.mark.slow
 def test_a_dead_broker_is_reported_and_the_next_start_goes_on(tmp_path: Path) -> None:
     folder = tmp_path / "cluster"
     with Cluster(folder, "--brokers", "3") as cluster:
@@ -176,6 +177,7 @@ def test_a_dead_broker_is_reported_and_the_next_start_goes_on(tmp_path: Path) ->
         assert again.run("cluster", "health").split()[0] == b"healthy"
 
 
+@pytest.mark.slow
 def test_a_broker_comes_takes_its_share_and_leaves(cluster: Cluster) -> None:
     cluster.run("topic", "create", "orders", "--partitions", "8")
     sent = cluster.send("orders", 500)
@@ -202,6 +204,7 @@ def test_a_broker_comes_takes_its_share_and_leaves(cluster: Cluster) -> None:
     assert cluster.read("orders") == sent
 
 
+@pytest.mark.slow
 def test_a_broker_that_joins_can_vote_and_a_voter_can_leave(cluster: Cluster) -> None:
     cluster.run("topic", "create", "orders", "--partitions", "4")
     sent = cluster.send("orders", 100)
@@ -220,6 +223,7 @@ def test_a_broker_that_joins_can_vote_and_a_voter_can_leave(cluster: Cluster) ->
         assert cluster.read("orders") == sent
 
 
+@pytest.mark.slow
 def test_topics_go_where_they_are_told(cluster: Cluster, tmp_path: Path) -> None:
     words = ("topic", "create", "orders", "--partitions", "3", "--replication-factor", "1")
     cluster.run(*words)
