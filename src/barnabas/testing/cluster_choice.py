@@ -4,7 +4,6 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from itertools import cycle
 from pathlib import Path
 
 from barnabas.testing.broker import Broker
@@ -43,16 +42,3 @@ def cluster_of(folder: Path, settings: Mapping[str, object] | None = None) -> Cl
 def data_of(broker: Broker | ClusterProcesses, node: int) -> Path:
     """Return the folder of a broker, or of one of a cluster."""
     return broker.data if isinstance(broker, Broker) else broker.nodes[node].data
-
-
-class InTurn:
-    """Kills the nodes of a cluster one after the other, and starts each again."""
-
-    def __init__(self, cluster: ClusterProcesses) -> None:
-        self._cluster = cluster
-        self._nodes = cycle(cluster.nodes.values())
-
-    def restart(self) -> None:
-        """Kill the next node; return once it is back and the cluster is whole."""
-        next(self._nodes).restart()
-        self._cluster.wait_healthy()

@@ -23,7 +23,8 @@ SYNC_FAILED = 70
 SYNC_PATIENCE_S = 30.0
 DELAY_MS = (20, 150)
 LOSS_MAX = 0.03
-JUMPS_MS = (-86_400_000, -5_000, -400, 400, 5_000, 600_000, 86_400_000)
+JUMPS_MS = (-3_000_000, -5_000, -400, 400, 5_000, 600_000, 86_400_000)
+"""Back by less than an hour: records from further ahead are refused (KIP-937), and rightly so."""
 
 
 @dataclass

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from barnabas.testing.cluster_choice import InTurn, brokers, cluster_of
+from barnabas.testing.cluster_choice import brokers, cluster_of
 from barnabas.testing.process import BrokerSubprocess
 
 PATIENCE_S = 60.0
@@ -47,7 +47,9 @@ def any_cluster(data: Path, environment: Mapping[str, str] = os.environ) -> Iter
         return
     if brokers(environment) > 1:
         with cluster_of(data, BROKER_SETTINGS) as several:
-            yield Cluster(several.bootstrap, InTurn(several).restart)
+            # Nobody kills these: librdkafka 2.16 forgets a broker that the others do not name while
+            # it is away, and then `send_offsets_to_transaction` waits for its old self for ever.
+            yield Cluster(several.bootstrap, None)
         return
     with BrokerSubprocess(data, settings=BROKER_SETTINGS) as broker:
         yield Cluster(broker.bootstrap, broker.restart)
