@@ -100,19 +100,21 @@ class LocalTopics:
         ]
         defaults = self._node.topic_defaults
         for topic in topics:
-            wanted = self._wanted(topic)
-            for number in [n for n in self.by_id.get(topic.topic_id, ()) if n not in wanted]:
-                self._drop_copy(topic, number)
-            if len(self.by_id.get(topic.topic_id, ())) < len(wanted):
-                self._try_to_open(topic, wanted)
-            self._configure(topic, defaults)
-            for number, partition in self.by_id.get(topic.topic_id, {}).items():
-                if partition.placed != topic.partitions[number]:
-                    self._give_role(partition, topic.partitions[number])
-        if self._unopened and not self._opening:
-            self._opening = True
-            self._node.timers.after(1, self._open_more)
+            self._settle(topic, defaults)
+        self._open_soon()
         return gone
+
+    def _settle(self, topic: TopicImage, defaults: dict[str, str]) -> None:
+        """Make the copies of one topic agree with the image."""
+        wanted = self._wanted(topic)
+        for number in [n for n in self.by_id.get(topic.topic_id, ()) if n not in wanted]:
+            self._drop_copy(topic, number)
+        if len(self.by_id.get(topic.topic_id, ())) < len(wanted):
+            self._try_to_open(topic, wanted)
+        self._configure(topic, defaults)
+        for number, partition in self.by_id.get(topic.topic_id, {}).items():
+            if partition.placed != topic.partitions[number]:
+                self._give_role(partition, topic.partitions[number])
 
     def report_strangers(self) -> None:
         """Go on with deletions that a stop cut short; report folders that no topic owns."""
@@ -179,14 +181,24 @@ class LocalTopics:
         else:
             self._refused.discard(topic.topic_id)
 
+    def _open_soon(self) -> None:
+        if self._unopened and not self._opening:
+            self._opening = True
+            self._node.timers.after(1, self._open_more)
+
     def _open_more(self) -> None:
-        """Go on with what was left for later."""
+        """Go on with what was left for later, topic by topic: the others are not looked at yet."""
         self._opening = False
         self._turns_left = OPENED_AT_ONCE
-        unopened, self._unopened = self._unopened, {}
-        found = [self._node.image.topic_by_id(topic_id) for topic_id in unopened]
-        self.reconcile([topic for topic in found if topic is not None])
+        defaults = self._node.topic_defaults
+        while self._unopened and self._turns_left:
+            topic_id = next(iter(self._unopened))
+            del self._unopened[topic_id]
+            topic = self._node.image.topic_by_id(topic_id)
+            if topic is not None:
+                self._settle(topic, defaults)
         self._turns_left = OPENED_AT_ONCE
+        self._open_soon()
 
     def _reopen(self) -> None:
         self._reopening = False
@@ -238,6 +250,8 @@ class LocalTopics:
         )
         partition.lost_records = recovered.lost_synced
         partition.damaged_at = recovered.lost_from
+        if not recovered.log.is_synced:
+            self._node.commits.left_unsynced(partition)
         self.partitions[name] = partition
         return partition
 

@@ -40,10 +40,11 @@ class Maintenance:
 
     def flush(self) -> None:
         """Sync partitions under `flush=interval` whose time has come."""
-        now_ms = self._node.timers.now_ms
-        for partition in self._node.partitions.values():
+        now_ms, unsynced = self._node.timers.now_ms, self._node.commits.unsynced
+        for partition in list(unsynced):
             log = partition.log
-            if log.flushed_offset >= log.end_offset and not log.unsynced.any_files:
+            if partition.retired or log.is_synced:
+                del unsynced[partition]
                 self._flushed_ms.pop(partition, None)
                 continue
             first_ms = self._flushed_ms.setdefault(partition, now_ms)
@@ -112,6 +113,7 @@ class Maintenance:
             log, segment_ms=config.segment_ms, now_ms=now_ms
         ) or retention.active_expired(log, retention_ms=keeps_time, now_ms=now_ms):
             log.roll()
+            self._node.commits.left_unsynced(partition)
 
     def _retain(self, partition: Partition, now_ms: int) -> None:
         log, config = partition.log, partition.config
@@ -182,10 +184,8 @@ class Maintenance:
 
     def _forget_deleted(self) -> None:
         """Let go of partitions whose topics are gone."""
-        living = set(self._node.partitions.values())
-        for memory in (self._flushed_ms, self._clean_again_ms):
-            for partition in [p for p in memory if p not in living]:
-                del memory[partition]
+        for partition in [each for each in self._clean_again_ms if each.retired]:
+            del self._clean_again_ms[partition]
 
     def _every(self, interval_ms: int, chore: Callable[[], None]) -> None:
         def turn() -> None:

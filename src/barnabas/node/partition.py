@@ -251,6 +251,8 @@ class Partition:
         """Have what a follower appended made as safe as the topic wants it."""
         if self._follows_disk:
             self._commits.appended(self, size)
+        else:
+            self._commits.left_unsynced(self)
 
     def has_cut(self) -> None:
         """Go along with a follower's log that was cut."""
@@ -291,6 +293,7 @@ class Partition:
         self._take_on(config)
         self.log.settings = log_settings(config)
         self._count()
+        self._commits.left_unsynced(self)  # what waits for a sync may wait for the clock now
         self._maybe_flush()
         self._advance()
 
@@ -342,6 +345,7 @@ class Partition:
         if self._follows_disk:
             self._commits.appended(self, header.size)
         else:
+            self._commits.left_unsynced(self)
             self._advance()
         if self.copiers:
             self._wake_copiers()
@@ -388,6 +392,7 @@ class Partition:
         if self._follows_disk:
             self._commits.appended(self, header.size)
         else:
+            self._commits.left_unsynced(self)
             self._advance()
         if self.copiers:
             self._wake_copiers()

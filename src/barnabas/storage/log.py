@@ -84,6 +84,11 @@ class Log:
         """All bytes in segment files."""
         return sum(segment.size for segment in self.segments)
 
+    @property
+    def is_synced(self) -> bool:
+        """Whether nothing that was appended or sealed waits for a sync."""
+        return self.flushed_offset >= self.end_offset and not self.unsynced.any_files
+
     def append(self, batch: memoryview, header: BatchHeader, epoch: int) -> int:
         """Write a checked batch at the end; return the offset its first record got.
 
@@ -225,7 +230,7 @@ class Log:
 
     def begin_flush(self) -> FlushTask | None:
         """Say what must be synced for everything appended so far to be safe."""
-        if self.flushed_offset >= self.end_offset and not self.unsynced.any_files:
+        if self.is_synced:
             return None
         files, folders = self.unsynced.take()
         files.append(self.active.file)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from barnabas.metadata.records import ConfigChanged
 from barnabas.model.ids import TopicPartition
 from barnabas.node.maintenance import CLEAN_AGAIN_AFTER_MS, FLUSH_TICK_MS
 from barnabas.node.partition import Partition
@@ -140,6 +141,60 @@ def test_a_segment_that_time_sealed_is_synced_without_further_appends(edge: Edge
     edge.node.timers.now_ms += 10_000
     edge.do(edge.maintenance.flush)
     assert not partition.log.unsynced.any_files
+
+
+def test_only_partitions_with_something_to_sync_are_looked_at(edge: Edge) -> None:
+    edge.create("idle", {"flush": "interval"}, number=1)
+    edge.create("orders", {"flush": "interval", "flush.ms": "1000"}, number=2)
+    edge.do(edge.maintenance.flush)
+    waiting = edge.node.commits.unsynced
+    assert not waiting
+    partition = fill(edge, "orders", 1)
+    assert list(waiting) == [partition]
+    edge.do(edge.maintenance.flush)
+    edge.node.timers.now_ms += 1000
+    edge.do(edge.maintenance.flush)
+    assert partition.log.is_synced
+    edge.do(edge.maintenance.flush)
+    assert not waiting
+
+
+def test_what_is_appended_during_a_sync_waits_for_the_next(edge: Edge) -> None:
+    edge.create("orders", {"flush": "interval", "flush.ms": "0"})
+    partition = fill(edge, "orders", 1)
+    edge.hold_syncs = True
+    edge.do(edge.maintenance.flush)
+    fill(edge, "orders", 1)
+    edge.do(edge.maintenance.flush)
+    edge.hold_syncs = False
+    edge.release()
+    assert partition.log.flushed_offset == 1
+    edge.do(edge.maintenance.flush)
+    assert partition.log.flushed_offset == 2
+
+
+def test_what_waits_when_a_topic_leaves_its_syncs_to_the_clock_is_synced_by_it(edge: Edge) -> None:
+    record = edge.create("orders")
+    edge.hold_syncs = True
+    partition = fill(edge, "orders", 2)
+    changed = ConfigChanged(
+        kind="topic", name=record.name, changes={"flush": "interval", "flush.ms": "0"}
+    )
+    edge.hold_syncs = False
+    edge.node.commit([changed], edge.now_ms)
+    edge.settle()
+    edge.release()
+    assert partition.log.flushed_offset == 1
+    edge.do(edge.maintenance.flush)
+    assert partition.log.flushed_offset == 2
+
+
+def test_a_deleted_partition_waits_for_nothing(edge: Edge) -> None:
+    record = edge.create("orders", {"flush": "interval", "flush.ms": "0"})
+    fill(edge, "orders", 1)
+    edge.delete(record)
+    edge.do(edge.maintenance.flush)
+    assert not edge.node.commits.unsynced
 
 
 def test_compacted_topics_are_compacted(edge: Edge) -> None:
