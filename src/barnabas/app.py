@@ -64,6 +64,7 @@ class BrokerProcess:
         In a cluster that takes until the others have let this broker in: it serves them from the
         beginning, and clients from then on.
         """
+        collect_seldom()
         folder = Path(self.settings.broker.data_dir)
         self.node.timers.now_ms = self.server.monotonic_ms()
         self.node.timers.wall_ms = self.server.wall_clock_ms()
@@ -85,7 +86,7 @@ class BrokerProcess:
         await self._done(serving)
         await self._create_configured_topics()
         self.server.listen(peers=False)
-        spare_the_collector()
+        self.loop.call_soon(spare_what_is_loaded)  # once whoever waits for us has been told
         return self.node.advertised
 
     async def stop(self) -> None:
@@ -211,14 +212,19 @@ def descriptor_limit() -> int:
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
-def spare_the_collector() -> None:
-    """Leave what was loaded out of garbage collection, and collect the rest less often.
+def collect_seldom() -> None:
+    """Collect garbage less often: a request leaves next to no cycles behind.
 
-    A request leaves next to no cycles behind, and a full collection stops the loop.
+    To open many logs makes many objects and no garbage, and looking through them again and again
+    would take as long as opening them.
     """
+    gc.set_threshold(50_000, 20, 100)
+
+
+def spare_what_is_loaded() -> None:
+    """Leave what was loaded out of garbage collection: a full one stops the loop."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
 
 
 def raise_descriptor_limit() -> None:

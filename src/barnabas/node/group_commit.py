@@ -32,7 +32,7 @@ class GroupCommit:
         self._linger_ms = linger_ms
         self._batch_bytes = batch_bytes
         self._waiting: dict[Flushable, int] = {}
-        self.unsynced: dict["Partition", None] = {}
+        self.unsynced: dict[Partition, None] = {}
         """Who waits for the clock."""
 
     def appended(self, partition: Flushable, size: int) -> None:

@@ -121,20 +121,22 @@ class _Opening:
     def _sweep(self) -> None:
         """Finish or undo what a crash left half done."""
         disk, folder = self._disk, self._folder
-        disk.remove_tree(f"{folder}/{CLEANING_FOLDER}")
-        for name in disk.list(folder):
+        names = disk.list(folder)
+        if CLEANING_FOLDER in names:
+            disk.remove_tree(f"{folder}/{CLEANING_FOLDER}")
+        for name in names:
             if name.endswith((DELETED, ".tmp")):
                 disk.remove(f"{folder}/{name}")
             elif name.endswith(SWAP_SUFFIX):
                 finish_swap(disk, folder, name)
-        self._sweep_indexes()
+        swapped = any(name.endswith(SWAP_SUFFIX) for name in names)
+        self._sweep_indexes(disk.list(folder) if swapped else names)
 
-    def _sweep_indexes(self) -> None:
+    def _sweep_indexes(self, names: list[str]) -> None:
         """Remove indexes of segments that a power cut left no other trace of.
 
         The next segment of that name would take their entries for its own.
         """
-        names = self._disk.list(self._folder)
         stems = {name.removesuffix(LOG_SUFFIX) for name in names if name.endswith(LOG_SUFFIX)}
         for name in names:
             stem, _, suffix = name.partition(".")
