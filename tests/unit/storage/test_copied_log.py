@@ -37,6 +37,10 @@ def copied_together(log: Log, *places: tuple[int, int]) -> None:
     log.append_copied(records, [parse_header(batch) for batch in batches])
 
 
+def layout(log: Log) -> list[tuple[int, int]]:
+    return [(segment.base_offset, segment.size) for segment in log.segments]
+
+
 def bases(log: Log) -> list[tuple[int, int]]:
     return [(header.base_offset, header.leader_epoch) for header, _ in read_all(log)]
 
@@ -95,8 +99,7 @@ def test_segments_are_as_full_as_if_batches_had_come_one_by_one() -> None:
         together.append_copied(memoryview(b"".join(batches)), headers)
         for batch, header in zip(batches, headers, strict=True):
             alone.append_copied(batch, [header])
-        segments = [[(each.base_offset, each.size) for each in log.segments] for log in (together, alone)]
-        assert segments[0] == segments[1]
+        assert layout(together) == layout(alone)
 
 
 @pytest.mark.parametrize("wrong", [(3, 4), (1, 4), (12, 3), (12, -1)])
