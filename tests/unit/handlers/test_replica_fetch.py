@@ -158,6 +158,19 @@ def test_who_diverges_is_told_where_and_does_not_count() -> None:
     assert not has_fetched(talk)
 
 
+def test_who_has_an_epoch_where_it_had_not_begun_is_told_and_does_not_count() -> None:
+    talk = Talk()
+    talk.append(2)
+    log, earlier = talk.leader.partition.log, talk.epoch - 1
+    log.epochs.entries = [(earlier, 0), (talk.epoch, 2)]
+    talk.append()
+    told = talk.send(talk.wanted(2, last=talk.epoch)).result
+    assert (told.diverging, len(told.records)) == ((earlier, 2), 0)
+    assert not has_fetched(talk)
+    assert len(talk.send(talk.wanted(2, last=earlier)).result.records) > 0
+    assert has_fetched(talk)
+
+
 def test_who_is_out_of_range_is_told_where_the_log_starts() -> None:
     talk = Talk()
     talk.append(2)
