@@ -11,8 +11,10 @@ where the two part (KIP-595).
 Followers ask as consumers do, over the listener for brokers; what is theirs alone is in
 `replica_fetch.py`.
 Deviations: a follower's request is answered at once when its next one comes, and each partition
-it names is answered with records at most once. A copy that follows answers NOT_LEADER_OR_FOLLOWER,
-not OFFSET_OUT_OF_RANGE, for an offset that it does not have yet.
+it names is answered with records at most once. It hears of a high watermark after a moment, not at
+once: where records keep coming that goes with them, and costs no answer of its own. A copy that
+follows answers NOT_LEADER_OR_FOLLOWER, not OFFSET_OUT_OF_RANGE, for an offset that it does not
+have yet.
 """
 
 from collections.abc import Iterable
@@ -44,6 +46,10 @@ READ_COMMITTED = 1
 FROM_FOLLOWERS_FROM = 11
 """Consumers of earlier versions know only the leader."""
 
+NEWS_WAIT_MS = 10
+"""How long a follower's fetch waits for records that its leader's progress can be told with: a
+fetch waits its time only while the follower knows the high watermark (KIP-1166)."""
+
 Found = list[tuple[Followed, FetchResult]]
 
 
@@ -64,7 +70,7 @@ def handle(
     enough = size >= request.min_bytes or failed or request.max_wait_ms <= 0
     if enough or not follower.followed:
         return fetch.answer(found, size)
-    return fetch.wait()
+    return fetch.wait(found)
 
 
 def _follower(node: Node, request: FetchRequest, context: RequestContext) -> tuple[Follower, bool]:
@@ -155,7 +161,7 @@ class Fetch:
             return followed.partition is None or followed.partition.log.end_offset <= offset
         return result.high_watermark <= offset
 
-    def wait(self) -> Pending[list[Chunk]]:
+    def wait(self, found: Found) -> Pending[list[Chunk]]:
         """Look again whenever a partition moves, until the consumer's patience is over."""
         if not self.in_session:
             for followed in self.follower.followed.values():
@@ -163,6 +169,10 @@ class Fetch:
         self.timer = self.node.timers.after(self.request.max_wait_ms, self._time_out)
         self.follower.waiting = self._look_again
         self.follower.give_up = self._time_out
+        if self.request.replica_id >= 0:
+            self.follower.hurry = self._hurry
+            if found:
+                self._hurry()
         self.pending.on_abandoned = self._let_go
         return self.pending
 
@@ -206,6 +216,13 @@ class Fetch:
             self._stop_waiting()
             self.pending.complete_with(lambda: self.answer(found, size))
 
+    def _hurry(self) -> None:
+        """Wait for a moment only, for records to go with what there is to say."""
+        timers = self.node.timers
+        if self.timer.deadline_ms > timers.now_ms + NEWS_WAIT_MS:
+            self.timer.cancel()
+            self.timer = timers.after(NEWS_WAIT_MS, self._time_out)
+
     def _time_out(self) -> None:
         self._look_again(at_last=True)
 
@@ -213,7 +230,8 @@ class Fetch:
         self.timer.cancel()
         # A later fetch of the same session may wait by now, and must go on to.
         if self.follower.waiting == self._look_again:
-            self.follower.waiting = self.follower.give_up = None
+            follower = self.follower
+            follower.waiting = follower.give_up = follower.hurry = None
 
     def _let_go(self) -> None:
         """The consumer is gone: nothing may keep looking on its behalf."""

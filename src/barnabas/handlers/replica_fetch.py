@@ -8,7 +8,8 @@ there: one that follows another leader, or diverges, is told so first.
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.node.node import Node
 from barnabas.node.partition import Partition
-from barnabas.protocol.fetch import FetchPartition, FetchRequest, FetchResult
+from barnabas.protocol.fetch import Diverging, FetchPartition, FetchRequest, FetchResult
+from barnabas.replication.divergence import misplacement
 
 
 def note_progress(node: Node, request: FetchRequest) -> None:
@@ -20,7 +21,7 @@ def note_progress(node: Node, request: FetchRequest) -> None:
                 _check(partition, request.replica_id, wanted)
             except ApiError:
                 continue  # the answer will say so
-            if partition.diverges(wanted.last_fetched_epoch, wanted.fetch_offset) is None:
+            if _diverges(partition, wanted) is None:
                 node.replicas.fetched(
                     partition, request.replica_id, request.replica_epoch, wanted.fetch_offset
                 )
@@ -36,7 +37,7 @@ def read_for_replica(
 ) -> FetchResult:
     """Return what a follower gets of a partition that is led here."""
     _check(partition, replica_id, wanted)
-    diverging = partition.diverges(wanted.last_fetched_epoch, wanted.fetch_offset)
+    diverging = _diverges(partition, wanted)
     records = None
     if diverging is None:
         records = partition.read_to_copy(
@@ -52,6 +53,13 @@ def read_for_replica(
         None,
         diverging,
     )
+
+
+def _diverges(partition: Partition, wanted: FetchPartition) -> Diverging | None:
+    """Return where the follower's log leaves that of its leader, if it does."""
+    last_epoch, offset = wanted.last_fetched_epoch, wanted.fetch_offset
+    found = partition.diverges(last_epoch, offset)
+    return found or misplacement(partition.log.epochs, last_epoch, offset)
 
 
 def _check(partition: Partition, replica_id: int, wanted: FetchPartition) -> None:

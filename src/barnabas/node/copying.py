@@ -82,27 +82,34 @@ class LocalCopy:
     @property
     def last_epoch(self) -> int:
         """The epoch of the last batch, -1 where there is none."""
-        entries = self._partition.log.epochs.entries
-        return entries[-1][0] if entries else -1
+        return self._partition.log.epochs.last
 
     def take(self, told: Copied) -> None:
         """Append what the leader sent, and hear how far it is."""
-        partition, log = self._partition, self._partition.log
-        written = 0
+        headers: list[BatchHeader] = []
         try:
             for header, batch in batches(told.records):
                 verify(batch, header)
-                if header.base_offset < log.end_offset:
-                    self._begin_within(header)
-                log.append_copied(batch, header)
-                written += header.size
-        finally:
-            if written:
-                partition.has_copied(written)
-        if told.records and not written:
+                headers.append(header)
+        finally:  # what comes before damage is good
+            self._append(told.records, headers)
+        if told.records and not headers:
             raise CorruptBatchError("an answer holds no whole batch")
-        partition.hear(told.high_watermark)
+        self._partition.hear(told.high_watermark)
         self._follow_start(told.log_start_offset)
+
+    def _append(self, records: memoryview, headers: list[BatchHeader]) -> None:
+        if not headers:
+            return
+        log = self._partition.log
+        if headers[0].base_offset < log.end_offset:
+            self._begin_within(headers[0])
+        end_offset = log.end_offset
+        try:
+            log.append_copied(records, headers)
+        finally:
+            if log.end_offset > end_offset:
+                self._partition.has_copied(len(records))
 
     def cut(self, diverging: Diverging) -> None:
         """Give up what the leader does not have."""

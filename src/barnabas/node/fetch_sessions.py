@@ -61,9 +61,12 @@ class Followed:
             self.follower.waiting()
 
     def on_committed(self) -> None:
-        """Become a suspect, for the next answer to tell a follower how far its leader is."""
-        if not self.is_busy:
-            self.follower.suspects[self] = None
+        """Become a suspect, for an answer to tell a follower soon how far its leader is."""
+        if self.is_busy:
+            return
+        self.follower.suspects[self] = None
+        if self.follower.hurry is not None:
+            self.follower.hurry()
 
     def has_news(self, result: FetchResult) -> bool:
         """Tell whether a result says anything that the consumer does not know."""
@@ -93,6 +96,8 @@ class Follower:
         self.waiting: Callable[[], None] | None = None
         self.give_up: Callable[[], None] | None = None
         """Ends the wait of a request, with whatever there is."""
+        self.hurry: Callable[[], None] | None = None
+        """Has a request wait for a moment only: there is something to say, though no records."""
         self.closed = False
 
     def follow(self, topics: Iterable[tuple[TopicKey, list[FetchPartition]]]) -> None:
@@ -124,7 +129,7 @@ class Follower:
             followed.detach()
         self.followed.clear()
         self.suspects.clear()
-        self.waiting = self.give_up = None
+        self.waiting = self.give_up = self.hurry = None
 
 
 class FetchSession(Follower):

@@ -14,6 +14,8 @@ Never is a log cut to its high watermark, which a follower hears of late: betwee
 next it would throw away what was acknowledged.
 """
 
+from itertools import pairwise
+
 from barnabas.protocol.fetch import Diverging
 from barnabas.storage.epochs import LeaderEpochs
 
@@ -29,6 +31,18 @@ def divergence(
     known, ends_at = epochs.end_offset_for(min(last_epoch, latest), end_offset)
     if known < last_epoch or ends_at < offset:
         return Diverging(known, ends_at)
+    return None
+
+
+def misplacement(epochs: LeaderEpochs, last_epoch: int, offset: int) -> Diverging | None:
+    """Return what a leader answers a follower whose last batch cannot be of the epoch it says.
+
+    No checksum covers a batch's epoch: one that changed on the follower's disk puts the epoch where
+    it had not begun yet. What the follower has of it is to be fetched again.
+    """
+    for (before, _), (epoch, start) in pairwise(epochs.entries):
+        if epoch == last_epoch and offset <= start:
+            return Diverging(before, start)
     return None
 
 

@@ -22,6 +22,11 @@ class LeaderEpochs:
         self.entries: list[tuple[int, int]] = []
         self._stored: list[tuple[int, int]] | None = None  # what the file holds, if that is known
 
+    @property
+    def last(self) -> int:
+        """The epoch of the last batch, -1 where there is none."""
+        return self.entries[-1][0] if self.entries else -1
+
     def load(self) -> bool:
         """Read the checkpoint; False where there is none, `StorageError` where it is damaged."""
         if not self._disk.exists(self.path):

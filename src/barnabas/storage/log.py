@@ -11,6 +11,7 @@ elsewhere: `begin_flush` says what to sync, `finish_flush` takes note that it wa
 """
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
@@ -95,32 +96,67 @@ class Log:
         Raises `OSError` where the disk refuses; the log then holds what it held.
         """
         active = self.segments[-1]
-        if self._must_roll(active, header):
+        if self._must_roll(active.size, active.first_append_ms, header):
             active = self.roll()
         base_offset = self.end_offset
         stamp(batch, 0, base_offset, epoch)
-        self._take_in(active, batch, header, base_offset, epoch)
+        active.append(batch, header, base_offset)
+        self._remember(active, batch, header, base_offset, epoch)
         return base_offset
 
-    def append_copied(self, batch: memoryview, header: BatchHeader) -> None:
-        """Write a checked batch as its leader has it: offsets and epoch stay.
+    def append_copied(self, records: memoryview, headers: Sequence[BatchHeader]) -> None:
+        """Write checked batches as their leader has them, together: offsets and epochs stay.
 
-        It may begin above the end, where compaction has removed what was between; one that
-        begins below it is refused, as is one of an epoch that is over. Raises `OSError` where the
-        disk refuses; the log then holds what it held.
+        One may begin above the end, where compaction has removed what was between. One that
+        begins below it is refused, as is one of an epoch that is over; what stands before it is
+        written. Raises `OSError` where the disk refuses; the log then holds what it held, and
+        the segments that were filled before.
         """
-        base_offset, epoch = header.base_offset, header.leader_epoch
-        if base_offset < self.end_offset:
-            raise CorruptBatchError(f"offset {base_offset} was copied to {self.end_offset} already")
-        entries = self.epochs.entries
-        if epoch < 0 or (entries and epoch < entries[-1][0]):
-            raise CorruptBatchError(f"epoch {epoch} follows {entries[-1][0] if entries else -1}")
-        active = self.segments[-1]
-        if self._must_roll(active, header):
-            active = self.roll()
-        self._take_in(active, batch, header, base_offset, epoch)
+        following = self._following(headers)
+        written = 0
+        while written < following:
+            run = self._run(headers[written:following])
+            size = sum(header.size for header in run)
+            self._append_run(records[:size], run)
+            records = records[size:]
+            written += len(run)
+        if following < len(headers):
+            refused = headers[following]
+            raise CorruptBatchError(
+                f"offset {refused.base_offset} of epoch {refused.leader_epoch} was sent to follow"
+                f" {self.end_offset - 1} of epoch {self.epochs.last}"
+            )
 
-    def _take_in(
+    def _following(self, headers: Sequence[BatchHeader]) -> int:
+        """Return how many of the batches follow what is here, and each other."""
+        end_offset, epoch = self.end_offset, max(0, self.epochs.last)
+        for number, header in enumerate(headers):
+            if header.base_offset < end_offset or header.leader_epoch < epoch:
+                return number
+            end_offset, epoch = header.last_offset + 1, header.leader_epoch
+        return len(headers)
+
+    def _run(self, headers: Sequence[BatchHeader]) -> Sequence[BatchHeader]:
+        """Return those that go into one segment, the active one; roll where none does."""
+        active, first = self.segments[-1], headers[0]
+        if self._must_roll(active.size, active.first_append_ms, first):
+            active = self.roll()
+        size, first_ms = active.size, active.first_append_ms
+        for number, header in enumerate(headers):
+            if self._must_roll(size, first.max_timestamp if first_ms is None else first_ms, header):
+                return headers[:number]
+            size += header.size
+        return headers
+
+    def _append_run(self, records: memoryview, headers: Sequence[BatchHeader]) -> None:
+        active, position = self.segments[-1], 0
+        active.append_copied(records, headers)
+        for header in headers:
+            batch = records[position : position + header.size]
+            self._remember(active, batch, header, header.base_offset, header.leader_epoch)
+            position += header.size
+
+    def _remember(
         self,
         active: Segment,
         batch: memoryview,
@@ -128,7 +164,7 @@ class Log:
         base_offset: int,
         epoch: int,
     ) -> None:
-        active.append(batch, header, base_offset)
+        """Take note of what a batch that was written says of producers and epochs."""
         if header.producer_id >= 0:
             if header.attributes & IN_TRANSACTION:
                 aborted = self.producers.follow(header, base_offset, batch)
@@ -425,16 +461,16 @@ class Log:
             )
             self.active.append(batch, parse_header(batch), base)
 
-    def _must_roll(self, active: Segment, header: BatchHeader) -> bool:
-        if not active.size:
+    def _must_roll(self, size: int, first_ms: int | None, header: BatchHeader) -> bool:
+        """Tell whether a batch is too much for the active segment, filled so far already."""
+        if not size:
             return False
-        if active.size + header.length + LENGTH_OVERHEAD > self.settings.segment_bytes:
+        if size + header.length + LENGTH_OVERHEAD > self.settings.segment_bytes:
             return True
-        first_ms = active.first_append_ms
         if first_ms is not None and header.max_timestamp - first_ms > self.settings.segment_ms:
             return True
         last_offset = max(self.end_offset, header.base_offset) + header.last_offset_delta
-        return last_offset - active.base_offset > RELATIVE_OFFSET_MAX
+        return last_offset - self.segments[-1].base_offset > RELATIVE_OFFSET_MAX
 
     @staticmethod
     def _limited(

@@ -9,6 +9,7 @@ was changed behind its back, is checked once more before it is first served (`tr
 """
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from contextlib import suppress
 
 from barnabas.model.errors import CorruptBatchError
@@ -90,6 +91,14 @@ class Segment:
         position = self.size
         self.file.append((batch,))
         self.note(position, header, base_offset)
+
+    def append_copied(self, records: Buffer, headers: Sequence[BatchHeader]) -> None:
+        """Write batches that lie one after the other at the end, with the offsets they have."""
+        position = self.size
+        self.file.append((records,))
+        for header in headers:
+            self.note(position, header, header.base_offset)
+            position += header.size
 
     def note(self, position: int, header: BatchHeader, base_offset: int) -> None:
         """Take a batch that stands in the file into the indexes and the running totals.

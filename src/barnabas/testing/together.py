@@ -142,8 +142,8 @@ class Together:
         found = ours.log.read(theirs.log.end_offset, COPIED_BYTES, upper, at_least_one=True)
         if found is None:
             return
-        for header, batch in batches(found.file.read(found.position, found.length)):
-            theirs.log.append_copied(memoryview(bytearray(batch)), header)
+        records = memoryview(found.file.read(found.position, found.length))
+        theirs.log.append_copied(records, [header for header, _ in batches(records)])
         theirs.flush()
         self[target].settle()
 

@@ -6,6 +6,7 @@ import pytest
 
 from barnabas.handlers import fetch
 from barnabas.handlers.context import RequestContext
+from barnabas.handlers.fetch import NEWS_WAIT_MS
 from barnabas.model.errors import ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
@@ -157,6 +158,19 @@ def test_who_diverges_is_told_where_and_does_not_count() -> None:
     assert not has_fetched(talk)
 
 
+def test_who_has_an_epoch_where_it_had_not_begun_is_told_and_does_not_count() -> None:
+    talk = Talk()
+    talk.append(2)
+    log, earlier = talk.leader.partition.log, talk.epoch - 1
+    log.epochs.entries = [(earlier, 0), (talk.epoch, 2)]
+    talk.append()
+    told = talk.send(talk.wanted(2, last=talk.epoch)).result
+    assert (told.diverging, len(told.records)) == ((earlier, 2), 0)
+    assert not has_fetched(talk)
+    assert len(talk.send(talk.wanted(2, last=earlier)).result.records) > 0
+    assert has_fetched(talk)
+
+
 def test_who_is_out_of_range_is_told_where_the_log_starts() -> None:
     talk = Talk()
     talk.append(2)
@@ -180,16 +194,56 @@ def has_fetched(talk: Talk) -> bool:
     return in_sync.followers[2].has_fetched
 
 
-def test_the_high_watermark_reaches_a_follower_when_its_wait_is_over() -> None:
+def test_the_high_watermark_reaches_a_follower_that_waits_after_a_moment() -> None:
+    talk = Talk()
+    talk.append()
+    talk.send(talk.wanted(0))
+    talk.send(talk.wanted(1, last=talk.epoch), wait_ms=0)
+    waiting = talk.send()
+    talk.set.pass_time(100)
+    talk.leader.do(lambda: talk.leader.partition.fetched(3, 3, 1, 0))
+    assert (talk.leader.partition.high_watermark, waiting.waits) == (1, True)
+    talk.set.pass_time(NEWS_WAIT_MS - 1)
+    assert waiting.waits
+    talk.set.pass_time(1)
+    assert (waiting.result.high_watermark, len(waiting.result.records)) == (1, 0)
+    following = talk.send()
+    talk.set.pass_time(499)
+    assert following.waits, "there is nothing more to say"
+
+
+def test_who_commits_by_coming_back_hears_of_it_after_a_moment() -> None:
+    talk = Talk()
+    talk.append()
+    talk.leader.do(lambda: talk.leader.partition.fetched(3, 3, 1, 0))
+    assert talk.send(talk.wanted(0)).result.high_watermark == 0
+    committing = talk.send(talk.wanted(1, last=talk.epoch))
+    assert (talk.leader.partition.high_watermark, committing.waits) == (1, True)
+    talk.set.pass_time(NEWS_WAIT_MS)
+    assert committing.result.high_watermark == 1
+
+
+def test_a_high_watermark_goes_with_records_where_some_come_in_time() -> None:
     talk = Talk()
     talk.append()
     talk.send(talk.wanted(0))
     talk.send(talk.wanted(1, last=talk.epoch), wait_ms=0)
     waiting = talk.send()
     talk.leader.do(lambda: talk.leader.partition.fetched(3, 3, 1, 0))
-    assert (talk.leader.partition.high_watermark, waiting.waits) == (1, True)
-    talk.set.pass_time(500)
-    assert waiting.result.high_watermark == 1
+    talk.append()
+    assert (waiting.result.high_watermark, len(waiting.result.records) > 0) == (1, True)
+
+
+def test_a_moment_does_not_grow_when_more_is_committed() -> None:
+    talk = Talk()
+    talk.append(8)
+    talk.send(talk.wanted(0))
+    talk.send(talk.wanted(8, last=talk.epoch), wait_ms=0)
+    waiting = talk.send()
+    for offset in range(1, 6):
+        talk.leader.do(lambda at=offset: talk.leader.partition.fetched(3, 3, at, 0))  # type: ignore[misc]
+        talk.set.pass_time(NEWS_WAIT_MS // 5)
+    assert waiting.result.high_watermark == 5
 
 
 def test_sessions_of_an_earlier_life_are_closed_and_consumers_push_out_none() -> None:

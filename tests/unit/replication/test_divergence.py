@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from barnabas.protocol.fetch import Diverging
-from barnabas.replication.divergence import common_end, divergence
+from barnabas.replication.divergence import common_end, divergence, misplacement
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.testing.memory_disk import MemoryDisk
 
@@ -42,6 +42,27 @@ def test_a_follower_cuts_where_the_shared_epoch_ends_on_either_side() -> None:
     assert common_end(follower, 110, Diverging(1, 90)) == 90
     assert common_end(follower, 110, Diverging(1, 105)) == 100
     assert common_end(follower, 110, Diverging(0, 40)) == 0
+
+
+def test_an_epoch_that_changed_on_the_followers_disk_is_noticed_and_cut_off() -> None:
+    leader, follower = epochs([(0, 0), (1, 90)]), epochs([(0, 0), (1, 28)])
+    assert divergence(leader, 120, 1, 31) is None, "the leader has that epoch, and it ends later"
+    told = misplacement(leader, 1, 31)
+    assert told == Diverging(0, 90)
+    assert common_end(follower, 31, told) == 28
+    assert misplacement(leader, 0, 28) is None
+
+
+@pytest.mark.parametrize(
+    ("epoch", "offset"), [(1, 91), (1, 120), (0, 90), (0, 1), (-1, 0), (2, 95)]
+)
+def test_an_epoch_is_where_it_can_be(epoch: int, offset: int) -> None:
+    assert misplacement(epochs([(0, 0), (1, 90), (3, 100)]), epoch, offset) is None
+
+
+def test_nothing_is_known_of_where_the_first_epoch_began() -> None:
+    assert misplacement(epochs([(4, 50)]), 4, 50) is None
+    assert misplacement(epochs([]), 4, 50) is None
 
 
 @pytest.mark.parametrize("seed", range(200))

@@ -25,9 +25,20 @@ def opened(disk: MemoryDisk, recovery_point: int = 0) -> Log:
 
 
 def copied(log: Log, offset: int, epoch: int = 1) -> None:
-    batch = make_batch(2, producer=(5, 0, offset))
-    stamp(batch, 0, offset, epoch)
-    log.append_copied(memoryview(bytes(batch)), parse_header(batch))
+    copied_together(log, (offset, epoch))
+
+
+def copied_together(log: Log, *places: tuple[int, int]) -> None:
+    """Append batches that came in one answer, each with an offset and an epoch."""
+    batches = [make_batch(2, producer=(5, 0, offset)) for offset, _ in places]
+    for batch, (offset, epoch) in zip(batches, places, strict=True):
+        stamp(batch, 0, offset, epoch)
+    records = memoryview(b"".join(batches))
+    log.append_copied(records, [parse_header(batch) for batch in batches])
+
+
+def layout(log: Log) -> list[tuple[int, int]]:
+    return [(segment.base_offset, segment.size) for segment in log.segments]
 
 
 def bases(log: Log) -> list[tuple[int, int]]:
@@ -55,6 +66,69 @@ def test_what_cannot_follow_is_refused_and_changes_nothing(offset: int, epoch: i
     with pytest.raises(CorruptBatchError):
         copied(log, offset, epoch)
     assert (bases(log), log.end_offset) == ([(0, 1), (2, 2)], 4)
+
+
+def test_what_came_together_is_written_with_one_call_a_segment() -> None:
+    disk = MemoryDisk()
+    log, appends = opened(disk), list[str]()
+    places = [(0, 1), (2, 1), (10, 1), (12, 4), (20, 4), (22, 4)]
+
+    def note(operation: str, path: str) -> None:
+        if operation == "append" and path.endswith(".log"):
+            appends.append(path)
+
+    disk.before = note
+    copied_together(log, *places)
+    assert len(appends) == len(log.segments) == 2 < len(places)
+    for found in (log, opened(disk)):
+        assert bases(found) == places
+        assert (found.end_offset, found.epochs.entries) == (24, [(1, 0), (4, 12)])
+        assert found.producers.by_id[5].batches[-1].first_offset == 22
+
+
+def test_segments_are_as_full_as_if_batches_had_come_one_by_one() -> None:
+    settings = LogSettings(segment_bytes=500, segment_ms=50)
+    rng = Random(7)
+    for _ in range(20):
+        together, alone = (open_log(MemoryDisk(), FOLDER, settings).log for _ in range(2))
+        batches = []
+        for offset in range(0, 40, 2):
+            batches.append(make_batch(2, timestamp=1_000 + rng.randint(0, 120)))
+            stamp(batches[-1], 0, offset, 1)
+        headers = [parse_header(batch) for batch in batches]
+        together.append_copied(memoryview(b"".join(batches)), headers)
+        for batch, header in zip(batches, headers, strict=True):
+            alone.append_copied(batch, [header])
+        assert layout(together) == layout(alone)
+
+
+@pytest.mark.parametrize("wrong", [(3, 4), (1, 4), (12, 3), (12, -1)])
+def test_what_stands_before_a_batch_that_cannot_follow_is_kept(wrong: tuple[int, int]) -> None:
+    log = opened(MemoryDisk())
+    with pytest.raises(CorruptBatchError, match="sent to follow 3 of epoch 4"):
+        copied_together(log, (0, 1), (2, 4), wrong, (20, 4))
+    assert (bases(log), log.end_offset) == ([(0, 1), (2, 4)], 4)
+
+
+def test_a_disk_that_refuses_leaves_whole_segments() -> None:
+    disk = MemoryDisk()
+    log = opened(disk)
+
+    def refuse(operation: str, path: str) -> None:
+        if operation == "append" and path.endswith(".log") and "0" * 20 not in path:
+            raise OSError(28, "no space left")
+
+    disk.before = refuse
+    places = [(2 * number, 1) for number in range(6)]
+    with pytest.raises(OSError, match="no space"):
+        copied_together(log, *places)
+    disk.before = None
+    kept = bases(log)
+    assert kept == places[: len(kept)]
+    assert 0 < len(kept) < len(places)
+    assert log.end_offset == 2 * len(kept)
+    copied_together(log, *places[len(kept) :])
+    assert bases(opened(disk)) == places
 
 
 @pytest.mark.parametrize("offset", [3, 12, 100])
@@ -109,7 +183,7 @@ def test_a_cut_leaves_open_what_is_not_settled_yet() -> None:
     log = opened(MemoryDisk())
     in_transaction = make_batch(2, producer=(5, 0, 0), attributes=16)
     stamp(in_transaction, 0, 0, 1)
-    log.append_copied(in_transaction, parse_header(in_transaction))
+    log.append_copied(in_transaction, [parse_header(in_transaction)])
     copied(log, 2, 1)
     log.truncate(2, settled=0)
     assert log.producers.first_unstable == 0
