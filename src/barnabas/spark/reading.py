@@ -1,7 +1,8 @@
 """What a task does: read one split by the way that the connection allows.
 
 PySpark collects garbage after every task, which takes a worker 40 ms for the modules it has loaded,
-more than a small micro-batch takes to read. They stay for good anyway, so they are frozen once.
+more than a small micro-batch takes to read. They stay for good anyway, so they are frozen once: at
+the end of the first split, since a first use of Arrow loads more.
 """
 
 import gc
@@ -31,8 +32,12 @@ def read_split(partition: InputPartition, settings: ReadSettings) -> Iterator[pa
         from barnabas.spark.fetching import fetched as records_of
     else:
         from barnabas.spark.librdkafka import consumed as records_of
+    return _then_frozen(records_of(partition.split, settings))
+
+
+def _then_frozen(records: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from records
     _freeze_modules()
-    return records_of(partition.split, settings)
 
 
 @cache
