@@ -239,9 +239,7 @@ def _taken(fields: pa.Array, first: int, length: Positions) -> pa.Array:
     return fields.take(_laid(pa.int32(), numbers, absent if absent.any() else None))
 
 
-def _laid(
-    kind: pa.DataType, values: npt.NDArray[Any], absent: Flags | None = None
-) -> pa.Array:
+def _laid(kind: pa.DataType, values: npt.NDArray[Any], absent: Flags | None = None) -> pa.Array:
     """Return a column over the memory of its values; a flag stands for null."""
     present = None if absent is None else pa.py_buffer(np.packbits(~absent, bitorder="little"))
     return pa.Array.from_buffers(kind, len(values), [present, pa.py_buffer(values)])
