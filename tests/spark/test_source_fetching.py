@@ -8,12 +8,16 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.model.ids import TopicPartition
+from barnabas.protocol.messages.fetch import FetchRequest
+from barnabas.protocol.records import Record, build
 from barnabas.spark import fetching
+from barnabas.spark.decoding import checked_batches
 from barnabas.spark.failures import DataLossError, FetchError
-from barnabas.spark.fetching import fetched
+from barnabas.spark.fetching import fetched, record_bytes
 from barnabas.spark.options import ReadSettings, parse_batch
 from barnabas.spark.planning import OffsetRange
 from barnabas.testing.process import BrokerSubprocess
+from barnabas.wire.pipeline import ReadingPipeline
 
 COUNT = 200
 PLACE = TopicPartition("t", 0)
@@ -59,6 +63,33 @@ def test_a_kept_connection_that_broke_is_opened_again(broker: BrokerSubprocess) 
     assert len(values(fetched(ALL, settings(broker)))) == COUNT
     broker.restart()
     assert len(values(fetched(ALL, settings(broker)))) == COUNT
+
+
+def test_a_small_split_takes_one_request(
+    broker: BrokerSubprocess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = {"batch.num.messages": 20, "log_level": 0}
+    producer = Producer({"bootstrap.servers": broker.bootstrap, **small})
+    for _ in range(500):
+        producer.produce("t", b"v" * 1024, partition=0)
+    producer.flush()
+    asked: list[int] = []
+    send = ReadingPipeline.send
+
+    def watched(link: ReadingPipeline, request: FetchRequest) -> None:
+        asked.append(request.max_bytes)
+        send(link, request)
+
+    monkeypatch.setattr(ReadingPipeline, "send", watched)
+    plain = parse_batch({"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "t"})
+    assert len(values(fetched(OffsetRange(PLACE, COUNT, COUNT + 250), plain))) == 250
+    assert asked == [fetching.EDGE_BYTES + 250 * fetching.RECORD_BYTES]
+
+
+def test_what_a_record_takes_is_learned_from_batches() -> None:
+    records = [Record(number, 0, None, b"v" * 50) for number in range(100)]
+    packed = memoryview(bytes(build(records)))
+    assert len(packed) <= 100 * record_bytes(checked_batches(packed)) < len(packed) + 200
 
 
 def test_patience_ends_with_a_sentence(broker: BrokerSubprocess) -> None:

@@ -36,6 +36,7 @@ class Topic:
         self._spark = spark
         self._bootstrap = bootstrap
         self.batches: dict[int, list[int]] = {}
+        self.tasks: dict[int, int] = {}
 
     def write(
         self, *values: int, partition: int = 0, name: str | None = None, first_ms: int = 0
@@ -73,7 +74,10 @@ class Topic:
         return [self.batches[number] for number in sorted(self.batches)]
 
     def _keep(self, frame: DataFrame, number: int) -> None:
-        rows = frame.selectExpr("int(string(value)) AS value").collect()
+        rows = frame.selectExpr(
+            "int(string(value)) AS value", "spark_partition_id() AS task"
+        ).collect()
+        self.tasks[number] = len({row.task for row in rows})
         self.batches[number] = sorted(row.value for row in rows)
 
     @property
@@ -109,6 +113,21 @@ def test_batches_are_limited_and_progress_shows_in_the_group(topic: Topic) -> No
     topic.write(10, 11, 12)
     topic.drain(**{"kafka.group.id": "other"})
     assert topic.committed("other") == {0: 13}
+
+
+def test_partitions_with_little_news_share_a_task_unless_more_are_asked_for(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    topic = Topic(spark, broker.bootstrap, tmp_path / "checkpoint", partitions=3)
+    for partition in range(3):
+        topic.write(*range(10 * partition, 10 * partition + 10), partition=partition)
+    assert topic.drain() == [list(range(30))]
+    assert topic.tasks.pop(0) == 1
+    for options, tasks in (({"minPartitions": "3"}, 3), ({"maxRecordsPerPartition": "25"}, 2)):
+        for partition in range(3):
+            topic.write(*range(10), partition=partition)
+        assert topic.drain(**options) == [sorted(3 * list(range(10)))]
+        assert topic.tasks.popitem()[1] == tasks
 
 
 def test_a_repeated_first_batch_reads_the_same_again(topic: Topic) -> None:

@@ -12,7 +12,7 @@ from barnabas.spark.losses import report
 from barnabas.spark.offsets import Offsets
 from barnabas.spark.options import ReadSettings
 from barnabas.spark.planning import OffsetRange, ends_early, ranges_between, splits
-from barnabas.spark.reading import SplitPartition, read_split
+from barnabas.spark.reading import SplitPartition, read_splits
 
 
 class BatchReader(DataSourceReader):
@@ -34,7 +34,7 @@ class BatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the records of one piece, in a worker."""
-        return read_split(partition, self._settings)
+        return read_splits(partition, self._settings)
 
     def _plan(
         self, start: Offsets, end: Offsets, earliest: Offsets, latest: Offsets

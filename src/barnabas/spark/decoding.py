@@ -7,15 +7,19 @@ each batch are: the answer itself where nothing is compressed. Its records are d
 Keys and values are elements of one binary array laid over the slab without a copy, whose
 offsets alternate: key, gap, value, gap. Taking every fourth element copies them out, in C++.
 
+Columns are laid over numpy's memory by `_laid`, not by `pa.array`, which loads pandas to look
+whether it was given a Series: 0.3 s in the first task of every worker.
+
 Everything here is a function of bytes; `fetching.py` brings them.
 """
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from barnabas.model.errors import CorruptBatchError
@@ -38,6 +42,7 @@ SLAB_BYTES = 8 << 20
 ROWS_MAX = 1 << 16
 MAGIC_AT = 16
 
+Flags: TypeAlias = npt.NDArray[np.bool_]
 Batch = tuple[BatchHeader, memoryview]
 Aborted = Iterable[tuple[int, int]]
 """Producer id and first offset of each transaction that was aborted."""
@@ -165,13 +170,11 @@ def _decode(content: Bytes, slab: Slab, wanted: Wanted) -> pa.RecordBatch | None
     columns = [
         key,
         value,
-        _repeated_name(wanted.place.topic).slice(0, high - low)
-        if high - low <= ROWS_MAX
-        else pa.repeat(wanted.place.topic, high - low),
-        pa.array(np.full(high - low, wanted.place.partition, np.int32)),
-        pa.array(offsets[rows]),
-        pa.array(times[rows] * 1000).view(pa.timestamp("us", tz="UTC")),
-        pa.array(kinds[rows]),
+        _topic_column(wanted.place.topic, high - low),
+        _laid(pa.int32(), np.full(high - low, wanted.place.partition, np.int32)),
+        _laid(pa.int64(), offsets[rows]),
+        _laid(pa.timestamp("us", tz="UTC"), times[rows] * 1000),
+        _laid(pa.int32(), kinds[rows]),
     ]
     if wanted.include_headers:
         columns.append(_headers(slab.buffer, content, position, ends[rows]))
@@ -233,12 +236,26 @@ def _taken(fields: pa.Array, first: int, length: Positions) -> pa.Array:
     if absent.all():
         return pa.nulls(len(length), pa.binary())
     numbers = np.arange(first, first + 4 * len(length), 4, dtype=np.int32)
-    return fields.take(pa.array(numbers, mask=absent if absent.any() else None))
+    return fields.take(_laid(pa.int32(), numbers, absent if absent.any() else None))
+
+
+def _laid(kind: pa.DataType, values: npt.NDArray[Any], absent: Flags | None = None) -> pa.Array:
+    """Return a column over the memory of its values; a flag stands for null."""
+    present = None if absent is None else pa.py_buffer(np.packbits(~absent, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(values), [present, pa.py_buffer(values)])
+
+
+def _topic_column(topic: str, count: int) -> pa.Array:
+    return _repeated_name(topic, max(count, ROWS_MAX)).slice(0, count)
 
 
 @lru_cache(maxsize=64)
-def _repeated_name(topic: str) -> pa.Array:
-    return pa.repeat(topic, ROWS_MAX)
+def _repeated_name(topic: str, count: int) -> pa.Array:
+    name = topic.encode()
+    starts = np.arange(count + 1, dtype=np.int32) * np.int32(len(name))
+    return pa.Array.from_buffers(
+        pa.string(), count, [None, pa.py_buffer(starts), pa.py_buffer(name * count)]
+    )
 
 
 def _headers(buffer: memoryview, content: Bytes, position: Positions, ends: Positions) -> pa.Array:
@@ -257,7 +274,7 @@ def _headers(buffer: memoryview, content: Bytes, position: Positions, ends: Posi
     ):
         numbers[row] = known.setdefault(bytes(buffer[start:end]), len(known))
     distinct = pa.array([_parse_headers(raw) for raw in known], schema.ARROW_HEADERS)
-    return distinct.take(pa.array(numbers, mask=~has_some))
+    return distinct.take(_laid(pa.int32(), numbers, ~has_some))
 
 
 def _parse_headers(raw: bytes) -> list[dict[str, str | bytes | None]]:

@@ -28,7 +28,7 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from barnabas.spark.connections import NoPartitionError, connections
-from barnabas.spark.decoding import Wanted, checked_batches, decode, slabs, visible
+from barnabas.spark.decoding import Batch, Wanted, checked_batches, decode, slabs, visible
 from barnabas.spark.failures import FetchError
 from barnabas.spark.losses import report
 from barnabas.spark.offsets import EARLIEST, LATEST
@@ -38,10 +38,11 @@ from barnabas.wire.failures import LinkError
 from barnabas.wire.pipeline import ReadingPipeline
 
 FETCH_BYTES = 4 << 20
-FETCH_BYTES_MIN = 1 << 16
 FETCH_BYTES_MAX = 64 << 20
 RECORD_BYTES = 1024
-"""What a record is taken for, so that a small split does not ask for megabytes."""
+"""What a record is taken for until the first answer, so that a small split does not ask for MB."""
+EDGE_BYTES = 1 << 16
+"""What the batches at both ends of a split may hold besides."""
 WAIT_MS = 500
 PAUSE_S = 0.05
 PAUSE_MAX_S = 1.0
@@ -81,6 +82,7 @@ class _Fetch:
         self._connections = connections(settings.client)
         self._link: ReadingPipeline | None = None
         self._bytes = fetch_bytes(settings)
+        self._record_bytes = RECORD_BYTES
         self._check_crcs = settings.client.get("check.crcs", "true").lower() != "false"
         self._pause_s = PAUSE_S
         self._since_s = self._deadline_s = 0.0
@@ -107,6 +109,7 @@ class _Fetch:
             return
         self._renew_patience()
         wanted = Wanted(self._place, self._next, self._end, self._settings.include_headers)
+        self._record_bytes = record_bytes(found)
         self._next = max(self._next, found[-1][0].last_offset + 1)
         if self._next < self._end:
             self._tried(self._ask)
@@ -148,7 +151,7 @@ class _Fetch:
         self._link.send(self._request())
 
     def _request(self) -> FetchRequest:
-        size = min(self._bytes, max(FETCH_BYTES_MIN, (self._end - self._next) * RECORD_BYTES))
+        size = min(self._bytes, EDGE_BYTES + (self._end - self._next) * self._record_bytes)
         wanted = FetchPartition(
             partition=self._place.partition, fetch_offset=self._next, partition_max_bytes=size
         )
@@ -249,6 +252,12 @@ def fetch_bytes(settings: ReadSettings) -> int:
         if name in settings.client:
             return int(settings.client[name])
     return FETCH_BYTES
+
+
+def record_bytes(found: list[Batch]) -> int:
+    """Return what a record of some batches takes on the wire, at the most a byte too much."""
+    size = sum(header.size for header, _ in found)
+    return 1 + size // max(1, sum(header.record_count for header, _ in found))
 
 
 def _name(code: int) -> str:

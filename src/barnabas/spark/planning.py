@@ -1,6 +1,7 @@
 """What a batch reads: offsets in, pieces for tasks out. Nothing here asks a broker.
 
     latest offsets -> admitted (how far this batch goes) -> ranges (from where to where) -> splits
+    -> shared (small ones together in a task)
 
 Ranges are compared with what the partitions still hold. What is missing is data loss: it is
 worded with exactly the offsets that are gone, and then either stops the query or is logged.
@@ -14,6 +15,13 @@ from typing import NamedTuple
 from barnabas.model.ids import TopicPartition
 from barnabas.spark.failures import OptionError
 from barnabas.spark.offsets import EARLIEST, LATEST, Offsets
+
+TASK_RECORDS = 1000
+"""How many records of several partitions one task of a stream reads.
+
+To start a task takes Spark and its Python worker as long as to read some thousand records, so a
+small micro-batch is done sooner by one task than by one for each partition.
+"""
 
 
 class OffsetRange(NamedTuple):
@@ -159,6 +167,19 @@ def splits(
             count = max(count, -(-each.size * min_partitions // total))
         pieces += _cut(each, min(count, each.size))
     return pieces
+
+
+def shared(pieces: Iterable[OffsetRange], records: int) -> list[list[OffsetRange]]:
+    """Put neighbours into one task as long as they have no more than so many records together."""
+    tasks: list[list[OffsetRange]] = []
+    room = 0
+    for piece in pieces:
+        if not tasks or piece.size > room:
+            tasks.append([])
+            room = records
+        tasks[-1].append(piece)
+        room -= piece.size
+    return tasks
 
 
 def _cut(whole: OffsetRange, count: int) -> list[OffsetRange]:

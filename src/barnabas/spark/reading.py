@@ -1,7 +1,8 @@
-"""What a task does: read one split by the way that the connection allows.
+"""What a task does: read its splits by the way that the connection allows.
 
 PySpark collects garbage after every task, which takes a worker 40 ms for the modules it has loaded,
-more than a small micro-batch takes to read. They stay for good anyway, so they are frozen once.
+more than a small micro-batch takes to read. They stay for good anyway, so they are frozen once: at
+the end of the first task, since a first use of Arrow loads more.
 """
 
 import gc
@@ -16,23 +17,24 @@ from barnabas.spark.planning import OffsetRange
 
 
 class SplitPartition(InputPartition):
-    """A split, on its way from the driver to a task."""
+    """Splits, on their way from the driver to a task."""
 
-    def __init__(self, split: OffsetRange) -> None:
-        super().__init__(split)
-        self.split = split
+    def __init__(self, *splits: OffsetRange) -> None:
+        super().__init__(splits)
+        self.splits = splits
 
 
-def read_split(partition: InputPartition, settings: ReadSettings) -> Iterator[pa.RecordBatch]:
-    """Return the records of a split; none where a batch had nothing to plan."""
+def read_splits(partition: InputPartition, settings: ReadSettings) -> Iterator[pa.RecordBatch]:
+    """Return the records of splits, one after another; none where a batch had nothing to plan."""
     if not isinstance(partition, SplitPartition):
-        return iter(())
+        return
     if settings.is_plaintext:
         from barnabas.spark.fetching import fetched as records_of
     else:
         from barnabas.spark.librdkafka import consumed as records_of
+    for split in partition.splits:
+        yield from records_of(split, settings)
     _freeze_modules()
-    return records_of(partition.split, settings)
 
 
 @cache

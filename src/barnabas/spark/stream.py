@@ -32,8 +32,15 @@ from barnabas.spark.lookups import Cluster, check_properties, existing
 from barnabas.spark.losses import report
 from barnabas.spark.offsets import Nested, Offsets, flat, nested
 from barnabas.spark.options import ReadSettings
-from barnabas.spark.planning import admitted, ranges_between, splits
-from barnabas.spark.reading import SplitPartition, read_split
+from barnabas.spark.planning import (
+    TASK_RECORDS,
+    OffsetRange,
+    admitted,
+    ranges_between,
+    shared,
+    splits,
+)
+from barnabas.spark.reading import SplitPartition, read_splits
 
 INITIAL, START = "@initial", "@start"
 
@@ -104,12 +111,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         wanted = places & (begun.keys() | ended.keys())
         plan = ranges_between(begun, ended, self._cluster.earliest(wanted))
         report(plan.losses, fail=settings.fail_on_data_loss)
-        found = splits(plan.ranges, settings.min_partitions, settings.max_records_per_partition)
-        return [SplitPartition(split) for split in found]
+        return [SplitPartition(*task) for task in self._tasks(plan.ranges)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the records of one piece, in a worker."""
-        return read_split(partition, self._settings)
+        return read_splits(partition, self._settings)
 
     def commit(self, end: Nested) -> None:
         """Show in the consumer group that everything before is done."""
@@ -120,6 +126,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __setstate__(self, settings: ReadSettings) -> None:
         StreamReader.__init__(self, settings)
+
+    def _tasks(self, ranges: list[OffsetRange]) -> list[list[OffsetRange]]:
+        """Share a batch out; the same ranges give the same tasks, as an exact sink wants it."""
+        least = self._settings.min_partitions
+        most = self._settings.max_records_per_partition
+        pieces = splits(ranges, least, most)
+        if least is not None:
+            return [[piece] for piece in pieces]
+        return shared(pieces, TASK_RECORDS if most is None else min(most, TASK_RECORDS))
 
     def _latest(self, begun: Offsets) -> dict[TopicPartition, int]:
         """Return where topics end; a leader that is new may tell less than there is (KIP-207)."""

@@ -1,5 +1,7 @@
 """Record batches to Arrow, compared with the walk record by record in barnabas.protocol."""
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
@@ -59,6 +61,26 @@ def some_records(count: int, first: int = 0, size: int = 5) -> list[Record]:
 def test_every_codec_and_size_of_length(codec: Codec, size: int) -> None:
     content = some_records(300, size=size)
     assert rows(build(content, codec=codec)) == [row(each) for each in content]
+
+
+IN_A_FRESH_WORKER = """
+import sys
+from barnabas.model.ids import TopicPartition
+from barnabas.protocol.records import Record, build
+from barnabas.spark.decoding import Wanted, checked_batches, decode, slabs
+view = memoryview(bytes(build([Record(0, 0, None, b"v"), Record(1, 0, b"k", b"w")])))
+wanted = Wanted(TopicPartition("t", 0), 0, 2)
+[table] = [decode(each, wanted) for each in slabs(view, checked_batches(view))]
+assert table.num_rows == 2
+assert "pandas" not in sys.modules
+"""
+
+
+def test_a_worker_need_not_load_pandas_to_decode() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", IN_A_FRESH_WORKER], check=False, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 texts = st.text(max_size=5)

@@ -1,5 +1,7 @@
 """What a batch reads: shares of a limit, ranges, splits, and what is gone."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +9,15 @@ from hypothesis import strategies as st
 from barnabas.model.ids import TopicPartition
 from barnabas.spark.failures import DataLossError, OptionError
 from barnabas.spark.losses import report
-from barnabas.spark.planning import OffsetRange, admitted, covered, ranges_between, resolved, splits
+from barnabas.spark.planning import (
+    OffsetRange,
+    admitted,
+    covered,
+    ranges_between,
+    resolved,
+    shared,
+    splits,
+)
 
 P0, P1, P2 = (TopicPartition("t", number) for number in range(3))
 
@@ -118,6 +128,16 @@ def test_splits_cover_every_offset_once(
 def test_without_options_there_is_one_split_a_partition() -> None:
     whole = [OffsetRange(P0, 0, 10), OffsetRange(P1, 0, 0), OffsetRange(P2, 5, 9)]
     assert splits(whole, None, None) == [whole[0], whole[2]]
+
+
+@given(sizes, st.integers(1, 5_000))
+def test_a_task_holds_one_split_or_several_that_are_small(found: list[int], most: int) -> None:
+    pieces = [OffsetRange(TopicPartition("t", n), 3, 4 + size) for n, size in enumerate(found)]
+    tasks = shared(pieces, most)
+    assert [piece for task in tasks for piece in task] == pieces
+    assert all(len(task) == 1 or sum(piece.size for piece in task) <= most for task in tasks)
+    for task, following in pairwise(tasks):
+        assert sum(piece.size for piece in [*task, following[0]]) > most
 
 
 def test_offsets_must_name_all_partitions_and_no_others() -> None:
