@@ -58,6 +58,7 @@ from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlte
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.join_group import JoinGroupRequest
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from barnabas.protocol.messages.list_config_resources import ListConfigResourcesRequest
 from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -202,6 +203,7 @@ REQUESTS: dict[int, Callable[[int], Message]] = {
     61: lambda _: DescribeProducersRequest(
         topics=[TopicRequest(name="old", partition_indexes=[0, 1])]
     ),
+    74: lambda _: ListConfigResourcesRequest(),
     75: lambda _: DescribeTopicPartitionsRequest(),
     43: lambda _: ElectLeadersRequest(
         topic_partitions=[TopicPartitions(topic="old", partitions=[0])]
