@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.testing.cluster_processes import ClusterProcesses
 from barnabas.testing.topic_reading import committed_records, create_topic

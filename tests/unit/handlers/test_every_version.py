@@ -24,6 +24,11 @@ from barnabas.protocol.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from barnabas.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -188,6 +193,14 @@ REQUESTS: dict[int, Callable[[int], Message]] = {
     ),
     33: lambda _: AlterConfigsRequest(
         resources=[AlterConfigsResource(resource_type=2, resource_name="old")]
+    ),
+    34: lambda _: AlterReplicaLogDirsRequest(
+        dirs=[
+            AlterReplicaLogDir(
+                path="elsewhere",
+                topics=[AlterReplicaLogDirTopic(name="old", partitions=[0])],
+            )
+        ]
     ),
     35: lambda _: DescribeLogDirsRequest(topics=None),
     36: lambda _: SaslAuthenticateRequest(auth_bytes=b""),
