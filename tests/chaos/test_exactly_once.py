@@ -141,6 +141,9 @@ class Scene:
         yield "transactions", said["committed"] + said["aborted"]
         yield "given up", said["failed"]
         yield "fenced", said["fenced"]
+        yield "stuck", said["stuck"]
+        bearable = len(self.workers) * self.kills["broker"] if self._cluster.several else 0
+        assert said["stuck"] <= bearable, "no broker was away for good"
 
 
 def test_a_loop_survives_kills_of_workers_and_broker(

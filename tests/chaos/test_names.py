@@ -14,6 +14,7 @@ from barnabas.protocol.messages import (
     add_partitions_to_txn,
     alter_configs,
     alter_partition_reassignments,
+    alter_replica_log_dirs,
     consumer_group_heartbeat,
     create_partitions,
     create_topics,
@@ -323,6 +324,20 @@ REQUESTS: dict[str, tuple[int, int, Build]] = {
             topics=[
                 list_partition_reassignments.ListPartitionReassignmentsTopics(
                     name=name, partition_indexes=[0]
+                )
+            ]
+        ),
+    ),
+    "AlterReplicaLogDirs": (
+        34,
+        2,
+        lambda name: alter_replica_log_dirs.AlterReplicaLogDirsRequest(
+            dirs=[
+                alter_replica_log_dirs.AlterReplicaLogDir(
+                    path="..",
+                    topics=[
+                        alter_replica_log_dirs.AlterReplicaLogDirTopic(name=name, partitions=[0])
+                    ],
                 )
             ]
         ),

@@ -1,4 +1,4 @@
-"""A Kafka Streams application, killed ten times under load, counts every record once.
+"""A Kafka Streams application counts every record once: killed ten times, or its brokers were.
 
 `java/WindowedCount.java` is a plain application: `exactly_once_v2`, a topic to repartition, a
 store with its changelog. CHAOS_BOOTSTRAP lets another broker be looked at (see
@@ -31,6 +31,7 @@ pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 JAVA = Path(__file__).parent / "java"
 JARS = Path(__file__).parents[2] / "build" / "streams"
 KILLS = 10
+BROKER_KILLS = 6
 PARTITIONS = 4
 RATE_PER_S = 200
 WINDOW_MS = 5000
@@ -109,10 +110,19 @@ class Scene:
         self.reader.wait_for(self._rng.randrange(100, 800))
         self.application.kill()
         self.kills["client"] += 1
-        if broker and self._cluster.restart is not None:
+        if broker:
+            self._restart_broker()
+        self.application.start()
+
+    def kill_broker(self) -> None:
+        """Kill a broker under an application that goes on, where that may be done."""
+        self.reader.wait_for(self._rng.randrange(100, 800))
+        self._restart_broker()
+
+    def _restart_broker(self) -> None:
+        if self._cluster.restart is not None:
             self._cluster.restart()
             self.kills["broker"] += 1
-        self.application.start()
 
     def finish(self) -> None:
         """Stop the feed, let everything through, stop the application."""
@@ -151,6 +161,33 @@ def test_a_streams_application_counts_exactly(
             scene.kill(broker=number in both)
         scene.finish()
         windows = scene.check()
+    tell(scene, windows, began, record_property)
+
+
+@pytest.mark.timeout(300 + 60 * BROKER_KILLS)
+def test_a_streams_application_survives_its_brokers(
+    cluster: Cluster,
+    classpath: str,
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
+) -> None:
+    if cluster.restart is None:
+        pytest.skip("these brokers are not ours to kill")
+    began = time.monotonic()
+    with ExitStack() as stack:
+        scene = Scene(cluster, stack, classpath, tmp_path)
+        for _ in range(BROKER_KILLS):
+            scene.kill_broker()
+        scene.finish()
+        windows = scene.check()
+        assert scene.application.lives == 1
+    tell(scene, windows, began, record_property)
+
+
+def tell(
+    scene: Scene, windows: int, began: float, record_property: Callable[[str, object], None]
+) -> None:
+    """Record how much was checked."""
     for name, value in scene.kills.items():
         record_property(f"kills of {name}", value)
     record_property("records", scene.reader.count)

@@ -285,7 +285,6 @@ class Offsets:
     def replay_marker(self, producer: ProducerIdAndEpoch, *, committed: bool) -> None:
         """End a transaction."""
         self._store.end(producer.producer_id, committed=committed)
-        self.endings.ended(producer.producer_id)
 
     def loaded(self) -> None:
         """Begin to expire."""

@@ -71,7 +71,7 @@ def _admit(
     adds = context.version >= ADDS_FROM
     admitted = node.transactions.admit(request.transactional_id, producer, [partition], adds=adds)
     endings = shard.machine.offsets.endings
-    watch = endings.watch(producer.producer_id)
+    watch = endings.watch(*producer)
 
     def go_on(codes: Admitted) -> Response | Pending[Response]:
         endings.release(watch)

@@ -3,6 +3,10 @@
 A producer that has to be admitted first may find, once it is, that its transaction is over by
 then: the coordinator's word and the marker go different ways. What it wrote after the marker would
 belong to a transaction that nobody ends (KIP-890, which calls the watch a verification guard).
+
+The marker of the transaction before it is no such end. It comes where a producer was quick: its
+next batch arrives while the markers of its last transaction are on their way. Epochs tell the two
+apart, since the next transaction has a larger one, or waits for all markers before it begins.
 """
 
 from collections.abc import Hashable
@@ -14,10 +18,11 @@ W = TypeVar("W", bound=Hashable)
 class Watch(Generic[W]):
     """An eye on one writer's transaction."""
 
-    __slots__ = ("ended", "writer")
+    __slots__ = ("ended", "epoch", "writer")
 
-    def __init__(self, writer: W) -> None:
+    def __init__(self, writer: W, epoch: int) -> None:
         self.writer = writer
+        self.epoch = epoch
         self.ended = False
 
 
@@ -27,9 +32,9 @@ class Endings(Generic[W]):
     def __init__(self) -> None:
         self._watches: dict[W, list[Watch[W]]] = {}
 
-    def watch(self, writer: W) -> Watch[W]:
-        """Begin to look out for the end of a writer's transaction."""
-        watch = Watch(writer)
+    def watch(self, writer: W, epoch: int) -> Watch[W]:
+        """Begin to look out for the end of a writer's transaction in an epoch."""
+        watch = Watch(writer, epoch)
         self._watches.setdefault(writer, []).append(watch)
         return watch
 
@@ -41,7 +46,9 @@ class Endings(Generic[W]):
         if not watches:
             self._watches.pop(watch.writer, None)
 
-    def ended(self, writer: W) -> None:
-        """Tell everybody who waits to write in a transaction that it is over."""
-        for watch in self._watches.pop(writer, ()):
-            watch.ended = True
+    def ended(self, writer: W, last_epoch: int) -> None:
+        """Tell who waits to write in a transaction of this epoch, or an earlier one: it is over."""
+        for watch in list(self._watches.get(writer, ())):
+            if watch.epoch <= last_epoch:
+                watch.ended = True
+                self.release(watch)

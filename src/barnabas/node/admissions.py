@@ -91,12 +91,13 @@ class Admissions:
 
         self._admit(transactional_id, producer, list(asked), adds=adds).when_done(tell, fail)
 
-    def ended(self, partition: TopicPartition, producer_id: int) -> None:
+    def ended(self, partition: TopicPartition, last: ProducerIdAndEpoch) -> None:
         """Hear that a marker was written: who was let in before it comes too late."""
-        self._endings.ended((partition, producer_id))
+        self._endings.ended((partition, last.producer_id), last.producer_epoch)
 
     def _open(self, entrance: Entrance) -> Queue:
-        watch = self._endings.watch((entrance.partition, entrance.producer.producer_id))
+        producer_id, epoch = entrance.producer
+        watch = self._endings.watch((entrance.partition, producer_id), epoch)
         queue = self._queues[entrance] = Queue(entrance, watch)
         return queue
 

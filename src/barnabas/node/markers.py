@@ -19,6 +19,7 @@ from barnabas.protocol.messages.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersResponse,
 )
+from barnabas.transactions.transitions import RAISES_EPOCH_FROM
 
 if TYPE_CHECKING:
     from barnabas.node.node import Node
@@ -33,6 +34,12 @@ class Marker(NamedTuple):
     coordinator_epoch: int
     transaction_version: int = 0
     """2 where the epoch was raised for this end (KIP-890)."""
+
+    @property
+    def ended(self) -> ProducerIdAndEpoch:
+        """Who wrote in the transaction: with the epoch before, where it was raised for the end."""
+        was_raised = self.transaction_version >= RAISES_EPOCH_FROM
+        return ProducerIdAndEpoch(self.producer_id, self.producer_epoch - was_raised)
 
     def to_message(self, partitions: Iterable[TopicPartition]) -> WritableTxnMarker:
         """Return what another broker is asked to write."""
@@ -77,10 +84,11 @@ def write_marker(
     end = EndMarker(COMMIT if marker.commit else ABORT, marker.coordinator_epoch)
     batch = build_marker(marker.producer_id, marker.producer_epoch, end, now_ms)
     required_offset = found.append_marker(batch, marker.transaction_version)
-    node.transactions.admissions.ended(found.name, marker.producer_id)
+    node.transactions.admissions.ended(found.name, marker.ended)
     if shard is not None:
         producer = ProducerIdAndEpoch(marker.producer_id, marker.producer_epoch)
         shard.machine.replay_marker(producer, committed=marker.commit)
+        shard.machine.offsets.endings.ended(*marker.ended)
     written: Pending[bool] = Pending()
     found.when_safe(
         required_offset,

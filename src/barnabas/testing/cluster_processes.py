@@ -19,7 +19,7 @@ from types import TracebackType
 
 from barnabas.testing.cluster_places import Loopback, Place
 from barnabas.testing.cluster_shim import Control
-from barnabas.testing.cluster_view import ClusterView, NoAnswerError, any_view, view
+from barnabas.testing.cluster_view import NOBODY, ClusterView, NoAnswerError, any_view, view
 from barnabas.testing.process import BrokerSubprocess
 from barnabas.testing.waiting import eventually
 
@@ -145,6 +145,10 @@ class ClusterProcesses:
         except AssertionError as error:
             raise AssertionError(f"not healthy within {patience_s} s: {last[:12]}") from error
 
+    def wait_replaced(self, number: int, patience_s: float = PATIENCE_S) -> None:
+        """Return once the others lead whatever a node led that is away, the quorum too."""
+        eventually(lambda: self._is_replaced(number), patience_s)
+
     def leader_of(self, topic: str, partition: int) -> int:
         """Return the node that leads a partition, once there is one."""
         return eventually(lambda: self._leader(topic, partition))
@@ -195,6 +199,14 @@ class ClusterProcesses:
         except NoAnswerError:
             return 0
         return seen.leader if seen and seen.leader in self.nodes else 0
+
+    def _is_replaced(self, number: int) -> bool:
+        try:
+            seen = self.view(but=(number,))
+        except NoAnswerError:
+            return False
+        leaders = {partition.leader for partition in seen.partitions.values()}
+        return seen.quorum_leader != number and leaders.isdisjoint((number, NOBODY))
 
     def _quorum_leader(self) -> int:
         try:

@@ -1,6 +1,6 @@
 """The processes of an exactly-once test: clients that can be killed, and a broker that can.
 
-The broker is ours, on a folder of its own, or several are (BARNABAS_BROKERS). Where
+The broker is ours, on a folder of its own, or several are (BARNABAS_BROKERS), killed in turn. Where
 CHAOS_BOOTSTRAP names another one, that is used instead, so that the same tests say what Apache
 Kafka does; it is killed only where CHAOS_RESTART is a command that kills it and starts it again.
 """
@@ -15,10 +15,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from types import TracebackType
 
 from barnabas.testing.cluster_choice import brokers, cluster_of
+from barnabas.testing.cluster_processes import ClusterProcesses
 from barnabas.testing.process import BrokerSubprocess
 
 PATIENCE_S = 60.0
@@ -27,6 +29,7 @@ BROKER_SETTINGS = {
     "groups.consumer_session_timeout": "6s",
     "groups.consumer_heartbeat_interval": "1s",
 }
+IMPATIENT = {"cluster.broker_session_timeout": "3s"}
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ class Cluster:
     bootstrap: str
     restart: Callable[[], object] | None
     """Kills it and starts it again; None where that is not ours to do."""
+    several: bool = False
+    """Whether there are others that take over: then librdkafka may wait for ever (see `worker`)."""
 
 
 @contextmanager
@@ -46,13 +51,21 @@ def any_cluster(data: Path, environment: Mapping[str, str] = os.environ) -> Iter
         yield Cluster(bootstrap, (lambda: _run(command)) if command else None)
         return
     if brokers(environment) > 1:
-        with cluster_of(data, BROKER_SETTINGS) as several:
-            # Nobody kills these: librdkafka 2.16 forgets a broker that the others do not name while
-            # it is away, and then `send_offsets_to_transaction` waits for its old self for ever.
-            yield Cluster(several.bootstrap, None)
+        with cluster_of(data, {**BROKER_SETTINGS, **IMPATIENT}) as members:
+            turns = cycle(members.nodes)
+            yield Cluster(members.bootstrap, lambda: _fail_over(members, next(turns)), several=True)
         return
     with BrokerSubprocess(data, settings=BROKER_SETTINGS) as broker:
         yield Cluster(broker.bootstrap, broker.restart)
+
+
+def _fail_over(members: ClusterProcesses, number: int) -> None:
+    """Kill one broker of a cluster, start it again once others lead in its place; be whole then."""
+    node = members.nodes[number]
+    node.kill()
+    members.wait_replaced(number)
+    node.start()
+    members.wait_healthy()
 
 
 def _run(command: str) -> None:

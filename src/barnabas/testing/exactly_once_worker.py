@@ -11,6 +11,11 @@ On stdout it says what it has just done, line by line: begun, written, offsets, 
 aborted; failed where a transaction was given up, fenced where new clients had to be made, and
 "owns N" where it was given partitions. SIGTERM lets it finish its transaction and leave; SIGUSR1
 lets it die, as by SIGKILL, in the middle of the next one.
+
+A call that should last seconds may never return where several brokers are, and one of them goes
+away: librdkafka 2.16 waits in `send_offsets_to_transaction` for a coordinator that it has forgotten
+(its issues 5511 and 5456). A watch then says "stuck" and starts the process again, as whoever runs
+such a loop in earnest must; the transactional id sees to it that nothing is written twice.
 """
 
 import argparse
@@ -29,6 +34,7 @@ from barnabas.testing.exactly_once import ABORTED, transformed
 BATCH_MAX = 100
 CALL_TIMEOUT_S = 5.0
 POLL_S = 0.05
+STUCK_S = 20.0
 ABORTED_SHARE = 0.25
 INSIDE = ("begun", "written", "offsets")
 CLIENT = {
@@ -36,8 +42,8 @@ CLIENT = {
     "reconnect.backoff.max.ms": 200,
     "retry.backoff.ms": 20,
     "retry.backoff.max.ms": 200,
-    # Else librdkafka 2.16 forgets a broker that is away, and then waits for its old self: a call of
-    # `send_offsets_to_transaction` was seen never to return.
+    # Else librdkafka 2.16 forgets its only broker while that is away, and then waits for its old
+    # self: a call of `send_offsets_to_transaction` was seen never to return.
     "metadata.recovery.strategy": "none",
     "log_level": 2,
 }
@@ -49,6 +55,18 @@ class Voice:
     def __init__(self, rng: Random) -> None:
         self._rng = rng
         self._last_word = ""
+        self._alive = threading.Event()
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def still_here(self) -> None:
+        """Say nothing, but be heard by the watch."""
+        self._alive.set()
+
+    def _watch(self) -> None:
+        while self._alive.wait(STUCK_S):
+            self._alive.clear()
+        self.say("stuck")
+        os.execv(sys.executable, sys.orig_argv)  # noqa: S606 - this very command
 
     def doom(self, number: int, frame: object) -> None:
         """Choose the moment to die at (a signal handler)."""
@@ -59,6 +77,7 @@ class Voice:
         """Tell the process that started this one."""
         sys.stdout.write(f"{word}\n")
         sys.stdout.flush()
+        self.still_here()
         if word == self._last_word:
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -70,6 +89,7 @@ class Loop:
         self, options: argparse.Namespace, rng: Random, voice: Voice, ending: threading.Event
     ) -> None:
         self._say = voice.say
+        self._still_here = voice.still_here
         self._source: str = options.source
         self._target: str = options.target
         self._rng = rng
@@ -81,7 +101,7 @@ class Loop:
     def run(self) -> None:
         """Work; raise KafkaException where others must take their places."""
         try:
-            until_done(self._producer.init_transactions)
+            self._until_done(self._producer.init_transactions)
             moved = self._note_move
             self._consumer.subscribe([self._source], on_assign=moved, on_revoke=moved)
             while not self._ending.is_set():
@@ -94,6 +114,7 @@ class Loop:
         self._moved = True
 
     def _turn(self) -> None:
+        self._still_here()
         self._moved = False
         messages = self._consumer.consume(BATCH_MAX, POLL_S)
         batch = [message for message in messages if readable(message)]
@@ -109,13 +130,13 @@ class Loop:
         try:
             self._write(batch, ABORTED if aborting else b"")
             if not aborting:
-                until_done(self._producer.commit_transaction)
+                self._until_done(self._producer.commit_transaction)
                 self._say("committed")
                 return
         except KafkaException as problem:
             report(problem)
             self._say("failed")
-        until_done(self._producer.abort_transaction)
+        self._until_done(self._producer.abort_transaction)
         if aborting:
             self._say("aborted")
         self._rewind()
@@ -131,10 +152,23 @@ class Loop:
         ends = {message.partition(): message.offset() + 1 for message in batch}
         offsets = [TopicPartition(self._source, number, end) for number, end in ends.items()]
         member = self._consumer.consumer_group_metadata()
-        until_done(
+        self._until_done(
             lambda timeout: self._producer.send_offsets_to_transaction(offsets, member, timeout)
         )
         self._say("offsets")
+
+    def _until_done(self, call: Callable[[float], object]) -> None:
+        """Call until it is done, or fails for another reason than a broker that is away."""
+        while True:
+            self._still_here()
+            try:
+                call(CALL_TIMEOUT_S)
+            except KafkaException as problem:
+                if not problem.args[0].retriable():
+                    raise
+                report(problem)
+            else:
+                return
 
     def _rewind(self) -> None:
         """Go back to where the group stands."""
@@ -149,6 +183,7 @@ class Loop:
 
     def _committed(self) -> list[TopicPartition]:
         while not self._ending.is_set():
+            self._still_here()
             try:
                 places = self._consumer.assignment()
                 found: list[TopicPartition] = self._consumer.committed(places, CALL_TIMEOUT_S)
@@ -169,19 +204,6 @@ def readable(message: Message) -> bool:
     if error is not None and (error.fatal() or error.code() == KafkaError._FATAL):
         raise KafkaException(error)
     return error is None
-
-
-def until_done(call: Callable[[float], object]) -> None:
-    """Call until it is done, or fails for another reason than a broker that is away."""
-    while True:
-        try:
-            call(CALL_TIMEOUT_S)
-        except KafkaException as problem:
-            if not problem.args[0].retriable():
-                raise
-            report(problem)
-        else:
-            return
 
 
 def producer_settings(options: argparse.Namespace) -> dict[str, object]:

@@ -24,6 +24,11 @@ from barnabas.protocol.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from barnabas.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -58,6 +63,7 @@ from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlte
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.join_group import JoinGroupRequest
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from barnabas.protocol.messages.list_config_resources import ListConfigResourcesRequest
 from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -188,6 +194,14 @@ REQUESTS: dict[int, Callable[[int], Message]] = {
     33: lambda _: AlterConfigsRequest(
         resources=[AlterConfigsResource(resource_type=2, resource_name="old")]
     ),
+    34: lambda _: AlterReplicaLogDirsRequest(
+        dirs=[
+            AlterReplicaLogDir(
+                path="elsewhere",
+                topics=[AlterReplicaLogDirTopic(name="old", partitions=[0])],
+            )
+        ]
+    ),
     35: lambda _: DescribeLogDirsRequest(topics=None),
     36: lambda _: SaslAuthenticateRequest(auth_bytes=b""),
     37: lambda _: CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="old", count=2)]),
@@ -202,6 +216,7 @@ REQUESTS: dict[int, Callable[[int], Message]] = {
     61: lambda _: DescribeProducersRequest(
         topics=[TopicRequest(name="old", partition_indexes=[0, 1])]
     ),
+    74: lambda _: ListConfigResourcesRequest(),
     75: lambda _: DescribeTopicPartitionsRequest(),
     43: lambda _: ElectLeadersRequest(
         topic_partitions=[TopicPartitions(topic="old", partitions=[0])]

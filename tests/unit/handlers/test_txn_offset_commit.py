@@ -97,6 +97,7 @@ def end(talk: Dialogue, *, committed: bool) -> None:
     )
     shard.partition.append_own(batch)
     shard.machine.replay_marker(P1, committed=committed)
+    shard.machine.offsets.endings.ended(*P1)
     talk.settle()
 
 

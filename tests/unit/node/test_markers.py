@@ -206,8 +206,11 @@ def test_a_groups_coordinator_hears_of_markers_after_what_they_end() -> None:
     heard: list[tuple[ProducerIdAndEpoch, bool, int]] = []
     shard = edge.node.coordinators.groups.shard_on(0)
     assert shard is not None
+    known = shard.machine.offsets
 
     class Machine:
+        offsets = known
+
         def replay_marker(self, producer: ProducerIdAndEpoch, *, committed: bool) -> None:
             heard.append((producer, committed, partition.log.end_offset))
 

@@ -227,6 +227,48 @@ class TestGuards:
         assert code(fresh) == 0
         assert is_open(brokers, A0, producer)
 
+    @pytest.mark.parametrize("commit", [True, False])
+    def test_a_marker_of_the_transaction_before_voids_nothing(
+        self, brokers: Together, commit: bool
+    ) -> None:
+        producer = initialize(brokers[1])
+        assert code(send(brokers, producer)) == 0
+        brokers.hold(MARK)
+        after = end(brokers[1], producer, commit=commit)
+        exchange = send(brokers, after)
+        brokers.pass_time(50)
+        assert exchange.waiting
+        brokers.release()
+        brokers.pass_time(100)
+        assert markers(brokers, A0) == [(after.producer_epoch, int(commit), 0)]
+        assert code(exchange) == 0
+        assert is_open(brokers, A0, after)
+
+    def test_a_marker_of_the_transaction_before_voids_no_offsets(self, brokers: Together) -> None:
+        producer = initialize(brokers[1])
+        first = brokers[3].send(transactional_request("g", {A0: 5}, producer), 5)
+        assert commit_code(first) == 0
+        brokers.hold(MARK)
+        after = end(brokers[1], producer)
+        exchange = brokers[3].send(transactional_request("g", {A0: 6}, after), 5)
+        brokers.pass_time(50)
+        assert exchange.waiting
+        brokers.release()
+        brokers.pass_time(100)
+        assert commit_code(exchange) == 0
+        assert is_open(brokers, GROUPS, after)
+
+    def test_a_marker_that_raised_the_epoch_voids_what_it_ends(self, brokers: Together) -> None:
+        producer = initialize(brokers[1])
+        brokers.hold(ADD, "answers")
+        exchange = send(brokers, producer)
+        assert state(brokers) == "Ongoing"
+        end(brokers[1], producer, commit=False)
+        assert markers(brokers, A0) == [(producer.producer_epoch + 1, 0, 0)]
+        brokers.release()
+        assert code(exchange) == ErrorCode.INVALID_TXN_STATE
+        assert not is_open(brokers, A0, producer)
+
     def test_a_marker_of_somebody_else_voids_nothing(self, brokers: Together) -> None:
         one, two = initialize(brokers[1], "one"), initialize(brokers[1], "two")
         send_add(brokers[1], one, A0, name="one")

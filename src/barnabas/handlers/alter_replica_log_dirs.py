@@ -1,0 +1,47 @@
+"""AlterReplicaLogDirs (key 34), versions 1 and 2: a broker has one folder, and copies stay in it.
+
+To be moved to where it lies is granted to every copy, as in Kafka; there is no other folder.
+"""
+
+from barnabas.handlers.context import RequestContext
+from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.node.node import Node
+from barnabas.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+
+
+def handle(
+    node: Node, request: AlterReplicaLogDirsRequest, context: RequestContext
+) -> AlterReplicaLogDirsResponse:
+    """Say of each copy whether it lies where it is wanted."""
+    del context
+    return AlterReplicaLogDirsResponse(
+        results=[
+            AlterReplicaLogDirTopicResult(
+                topic_name=topic.name,
+                partitions=[
+                    AlterReplicaLogDirPartitionResult(
+                        partition_index=number,
+                        error_code=_verdict(node, folder.path, topic.name, number),
+                    )
+                    for number in topic.partitions
+                ],
+            )
+            for folder in request.dirs
+            for topic in folder.topics
+        ]
+    )
+
+
+def _verdict(node: Node, path: str, topic: str, partition: int) -> ErrorCode:
+    if path != node.settings.broker.data_dir:
+        return ErrorCode.LOG_DIR_NOT_FOUND
+    try:
+        node.replica(topic, partition)
+    except ApiError as error:
+        return error.code
+    return ErrorCode.NONE
