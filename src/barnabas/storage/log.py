@@ -89,10 +89,9 @@ class Log:
 
         Raises `OSError` where the disk refuses; the log then holds what it held.
         """
-        active = self.segments[-1]
-        if self._must_roll(active, header):
+        active, base_offset = self.segments[-1], self.end_offset
+        if self._must_roll(active, header, base_offset):
             active = self.roll()
-        base_offset = self.end_offset
         stamp(batch, 0, base_offset, epoch)
         self._take_in(active, batch, header, base_offset, epoch)
         return base_offset
@@ -111,7 +110,7 @@ class Log:
         if epoch < 0 or (entries and epoch < entries[-1][0]):
             raise CorruptBatchError(f"epoch {epoch} follows {entries[-1][0] if entries else -1}")
         active = self.segments[-1]
-        if self._must_roll(active, header):
+        if self._must_roll(active, header, base_offset):
             active = self.roll()
         self._take_in(active, batch, header, base_offset, epoch)
 
@@ -420,15 +419,16 @@ class Log:
             )
             self.active.append(batch, parse_header(batch), base)
 
-    def _must_roll(self, active: Segment, header: BatchHeader) -> bool:
-        if not active.size:
+    def _must_roll(self, active: Segment, header: BatchHeader, base_offset: int) -> bool:
+        size, settings = active.size, self.settings
+        if not size:
             return False
-        if active.size + header.length + LENGTH_OVERHEAD > self.settings.segment_bytes:
+        if size + header.length + LENGTH_OVERHEAD > settings.segment_bytes:
             return True
         first_ms = active.first_append_ms
-        if first_ms is not None and header.max_timestamp - first_ms > self.settings.segment_ms:
+        if first_ms is not None and header.max_timestamp - first_ms > settings.segment_ms:
             return True
-        last_offset = max(self.end_offset, header.base_offset) + header.last_offset_delta
+        last_offset = base_offset + header.last_offset_delta
         return last_offset - active.base_offset > RELATIVE_OFFSET_MAX
 
     @staticmethod
