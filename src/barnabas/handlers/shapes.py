@@ -53,9 +53,10 @@ class Shapes:
         `prefix_bytes` is how far the connection's last request was like others of its shape: for
         most connections that is the same in the next one.
         """
-        if len(frame) < prefix_bytes:
+        head = self._heads.get(prefix_bytes)
+        if head is None or len(frame) < prefix_bytes:
             return None
-        api, correlation_id, beginning = self._heads[prefix_bytes].unpack_from(frame)
+        api, correlation_id, beginning = head.unpack_from(frame)
         shape = self._known.get((api, beginning))
         if shape is None:
             return None
@@ -88,6 +89,7 @@ class Shapes:
     def _keep(self, frame: memoryview, shape: Shape, prefix_bytes: int) -> int:
         if len(self._known) >= SHAPES_MAX:
             self._known.clear()
+            self._heads.clear()
         head = self._heads.get(prefix_bytes)
         if head is None:
             head = self._heads[prefix_bytes] = Struct(f">ii{prefix_bytes - CLIENT_ID_AT}s")
