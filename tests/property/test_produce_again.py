@@ -125,3 +125,14 @@ def test_a_deleted_topic_is_not_written_to(tmp_path: object) -> None:
     twin.node.partitions["t", 0].retire()  # type: ignore[index]
     twin.ask(frame, short=True)
     assert twin.short == 0
+
+
+def test_what_is_shorter_than_the_last_request_goes_the_long_way(tmp_path: object) -> None:
+    twin = Twin(f"{tmp_path}/data", "interval")
+    frame = request(9, twin, (0, -1, 1, 100, False))
+    twin.ask(frame, short=True)
+    assert (
+        twin.shapes.answer(memoryview(frame)[: twin.prefix_bytes - 1], twin.prefix_bytes, 0) is None
+    )
+    twin.ask(frame, short=True)
+    assert twin.short == 1

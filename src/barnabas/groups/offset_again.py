@@ -5,9 +5,11 @@ filled in; whether the group and the topics still take the commit is asked each 
 """
 
 from copy import deepcopy
+from itertools import groupby
 from typing import TYPE_CHECKING, cast
 
 from barnabas.groups.offset_records import OffsetRecord
+from barnabas.groups.offset_store import PlaceAgain, TopicAgain
 from barnabas.metadata.image import TopicImage
 from barnabas.model.coordination import Caller, Outcome
 from barnabas.model.errors import ErrorCode
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 class RepeatedCommit:
     """One such commit. Its bytes are those that `Offsets.commit` leads to."""
 
-    __slots__ = ("_holes", "_request", "_rows", "_topics", "_version", "offsets")
+    __slots__ = ("_again", "_holes", "_request", "_topics", "_version", "count", "offsets")
 
     def __init__(
         self,
@@ -37,15 +39,12 @@ class RepeatedCommit:
         self._request = request
         self._version = version
         self._topics = topics
-        self._rows = rows
+        self._again = _again(rows)
+        self.count = len(rows)
+        """How many offsets it commits."""
         self._holes = Holes(own_body(rows)[0], own_body(twin_rows)[0])
         if self._holes.count != 2 * len(rows):
             raise ValueError("a record of a commit holds an offset and a time")
-
-    @property
-    def count(self) -> int:
-        """How many offsets it commits."""
-        return len(self._rows)
 
     def is_taken(self) -> bool:
         """Tell whether the group and the topics still are what they were."""
@@ -59,7 +58,7 @@ class RepeatedCommit:
 
     def replay(self, offsets: tuple[int, ...], now_ms: int) -> None:
         """Take in what `body` says."""
-        self.offsets.replay_again(self._rows, offsets, now_ms)
+        self.offsets.replay_again(self._request.group_id, self._again, offsets, now_ms)
 
 
 def repeated(
@@ -83,6 +82,18 @@ def repeated(
         cast("list[OffsetRecord]", outcome.records),
         cast("list[OffsetRecord]", twins),
     )
+
+
+def _again(rows: list[OffsetRecord]) -> list[TopicAgain]:
+    return [
+        (topic, [_place(row) for row in of_topic])
+        for topic, of_topic in groupby(rows, lambda row: row.topic)
+    ]
+
+
+def _place(row: OffsetRecord) -> PlaceAgain:
+    _, leader_epoch, note, _, expire_ms, topic_id, _ = row.committed
+    return PlaceAgain(row.partition, leader_epoch, note, expire_ms, topic_id)
 
 
 def _is_taken_whole(outcome: Outcome[OffsetCommitResponse]) -> bool:

@@ -33,6 +33,19 @@ class Committed(NamedTuple):
     """Grows with the log."""
 
 
+class PlaceAgain(NamedTuple):
+    """What stays the same where a partition's position is committed again and again."""
+
+    partition: int
+    leader_epoch: int
+    metadata: str
+    expire_timestamp: int
+    topic_id: bytes
+
+
+TopicAgain = tuple[str, list[PlaceAgain]]
+"""A topic, and the places in it as their offsets come."""
+
 Topics = dict[str, dict[int, Committed]]
 """Commits of one group, by topic and partition."""
 

@@ -17,7 +17,7 @@ from barnabas.groups.offset_records import (
     committed_in,
     tombstone,
 )
-from barnabas.groups.offset_store import Committed, OffsetStore, Place
+from barnabas.groups.offset_store import Committed, OffsetStore, Place, TopicAgain
 from barnabas.groups.simple import SimpleGroup
 from barnabas.metadata.image import Image, TopicImage
 from barnabas.model.coordination import (
@@ -254,22 +254,21 @@ class Offsets:
         self._replay(record.group, record.topic, record.partition, record.committed, producer)
 
     def replay_again(
-        self, rows: Sequence[OffsetRecord], offsets: Sequence[int], now_ms: int
+        self, group: str, topics: Sequence[TopicAgain], offsets: Sequence[int], now_ms: int
     ) -> None:
         """Take in commits of one group that are like earlier ones but for offset and time."""
-        group = rows[0].group
         if group not in self._groups:
             self._groups[group] = SimpleGroup(group)
         order = self._store.next_order()
-        topic, partitions = "", {}
-        for row, offset in zip(rows, offsets, strict=True):
-            if row.topic != topic:
-                topic = row.topic
-                partitions = self._store.partitions(group, topic)
-            _, epoch, note, _, expire_ms, topic_id, _ = row.committed
-            partitions[row.partition] = _new(
-                Committed, (offset, epoch, note, now_ms, expire_ms, topic_id, order)
-            )
+        unused = iter(offsets)
+        for topic, places in topics:
+            partitions = self._store.partitions(group, topic)
+            for (partition, epoch, note, expire_ms, topic_id), offset in zip(
+                places, unused, strict=False
+            ):
+                partitions[partition] = _new(
+                    Committed, (offset, epoch, note, now_ms, expire_ms, topic_id, order)
+                )
 
     def replay(self, stored: Stored, producer: ProducerIdAndEpoch | None) -> None:
         """Take in a committed offset, or one that waits for its transaction."""

@@ -24,9 +24,6 @@ LESSONS_MAX = 8
 """How often a member's commits are looked at: where they are always different, no more."""
 CLIENT_ID_AT = 8
 
-_API_AND_CORRELATION = Struct(">ii")
-"""Key and version of the API as one number, and the correlation id."""
-
 ShortAnswer = bytes | Pending[list[Chunk]] | None
 
 
@@ -45,6 +42,9 @@ class Shapes:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._known: dict[tuple[int, bytes], Shape] = {}
+        self._heads: dict[int, Struct] = {}
+        """By its size, the part that is looked up: key and version of the API as one number, the
+        correlation id, and the bytes after it."""
         self._commits_seen: dict[bytes, int] = {}
 
     def answer(self, frame: memoryview, prefix_bytes: int, now_ms: int) -> ShortAnswer:
@@ -53,8 +53,11 @@ class Shapes:
         `prefix_bytes` is how far the connection's last request was like others of its shape: for
         most connections that is the same in the next one.
         """
-        api, correlation_id = _API_AND_CORRELATION.unpack_from(frame)
-        shape = self._known.get((api, bytes(frame[CLIENT_ID_AT:prefix_bytes])))
+        head = self._heads.get(prefix_bytes)
+        if head is None or len(frame) < prefix_bytes:
+            return None
+        api, correlation_id, beginning = head.unpack_from(frame)
+        shape = self._known.get((api, beginning))
         if shape is None:
             return None
         return shape.answer(frame, prefix_bytes, correlation_id, now_ms)
@@ -86,6 +89,10 @@ class Shapes:
     def _keep(self, frame: memoryview, shape: Shape, prefix_bytes: int) -> int:
         if len(self._known) >= SHAPES_MAX:
             self._known.clear()
-        api, _ = _API_AND_CORRELATION.unpack_from(frame)
-        self._known[api, bytes(frame[CLIENT_ID_AT:prefix_bytes])] = shape
+            self._heads.clear()
+        head = self._heads.get(prefix_bytes)
+        if head is None:
+            head = self._heads[prefix_bytes] = Struct(f">ii{prefix_bytes - CLIENT_ID_AT}s")
+        api, _, beginning = head.unpack_from(frame)
+        self._known[api, beginning] = shape
         return prefix_bytes

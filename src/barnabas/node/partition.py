@@ -87,6 +87,9 @@ class Waiting(NamedTuple):
     somebody else leads it."""
 
 
+# As for headers: once a batch.
+_new_appended = tuple.__new__
+
 NOBODY = -1
 
 
@@ -349,7 +352,7 @@ class Partition:
             self._advance()
         if self.copiers:
             self._wake_copiers()
-        return Appended(base_offset, append_time_ms, self.log.end_offset)
+        return _new_appended(Appended, (base_offset, append_time_ms, self.log.end_offset))
 
     def _sent_before(self, header: BatchHeader, now_ms: int) -> SentBatch | None:
         """Return the batch that this one repeats; raise where it does not follow, and why."""
@@ -562,8 +565,9 @@ class Partition:
         waiting = self._waiting
         while waiting and waiting[0].offset <= safe:
             waiting.popleft().action()
-        for watcher in list(self.watchers):
-            watcher.on_progress()
+        if self.watchers:
+            for watcher in list(self.watchers):
+                watcher.on_progress()
         if self.copiers:
             for copier in self.copiers:
                 copier.on_committed()

@@ -71,6 +71,7 @@ class Connection:
         "_server",
         "_slots",
         "_socket",
+        "_timers",
         "_writing",
         "closed",
         "descriptor",
@@ -91,6 +92,7 @@ class Connection:
         peer: bool = False,
     ) -> None:
         self._server = server
+        self._timers = server.node.timers
         self._socket = accepted
         self.descriptor = accepted.fileno()
         self.host = host
@@ -145,7 +147,7 @@ class Connection:
         if count == 0:
             self.close()
             return
-        self.last_progress_ms = self._server.node.timers.now_ms
+        self.last_progress_ms = self._timers.now_ms
         self._take(shared, count)
 
     def _take(self, received: memoryview, count: int) -> None:
@@ -208,7 +210,7 @@ class Connection:
             if count == 0:
                 self.close()
                 return
-            self.last_progress_ms = self._server.node.timers.now_ms
+            self.last_progress_ms = self._timers.now_ms
             self._filled += count
             if self._frame_bytes == HEAD_BYTES:
                 frame = self._learn_size(frame)
@@ -241,14 +243,14 @@ class Connection:
             raise WireError(f"a frame of {size} bytes; 8 to {self._server.max_request_bytes} fit")
 
     def _handle(self, frame: memoryview) -> None:
-        server = self._server
-        now_ms = server.wall_clock_ms()
+        server, now_ms = self._server, self._timers.wall_ms
         if self._prefix_bytes:
             known = server.shapes.answer(frame, self._prefix_bytes, now_ms)
             if isinstance(known, bytes) and not self._slots:
                 self._out.append(known)
                 self._out_bytes += len(known)
-                self._pace()
+                if self._out_bytes > QUEUED_BYTES_MAX:
+                    self._pause()
                 return
             if known is not None:
                 self._promise(known if isinstance(known, Pending) else [known[4:]])
@@ -332,54 +334,59 @@ class Connection:
         except Exception as error:  # noqa: BLE001 - as above; others are to be flushed, too
             self._server.failed(self, error)
             return
-        if not self._out:
-            self._out_bytes = 0
-            if self._frame is None:
-                self.stalled_since_ms = None
-            if self._paused:
-                self._resume()
-        elif self.stalled_since_ms is None:
-            self.stalled_since_ms = self._server.monotonic_ms()
-        if self._writing is not bool(self._out):
-            self._set_writing(wanted=bool(self._out))
+        if self._out:
+            if self.stalled_since_ms is None:
+                self.stalled_since_ms = self._server.monotonic_ms()
+            self._set_writing(wanted=True)
+            return
+        self._out_bytes = 0
+        if self._frame is None:
+            self.stalled_since_ms = None
+        if self._paused:
+            self._resume()
+        if self._writing:
+            self._set_writing(wanted=False)
 
     def _send_some(self) -> bool:
         """Send one thing, or small ones together; return whether to go on."""
         out = self._out
         head = out[0]
-        if isinstance(head, FileSlice) and head.length >= self._server.sendfile_bytes:
-            return self._send_file(head)
         if len(out) == 1 and not isinstance(head, FileSlice):
-            joined, count, more = head, 1, False
+            joined, count, more = head, 1, 0
+        elif isinstance(head, FileSlice) and head.length >= self._server.sendfile_bytes:
+            return self._send_file(head)
         else:
             joined, count, more = self._join()
         try:
-            sent = self._socket.send(joined, MSG_MORE if more else 0)
+            sent = self._socket.send(joined, more)
         except BlockingIOError:
             sent = 0
         if sent < len(joined):
             self._replace_front(count, memoryview(joined)[sent:])
             self._moved(sent)
             return False
+        if count == len(out):
+            out.clear()
+            return False
         for _ in range(count):
             out.popleft()
         return True
 
-    def _join(self) -> tuple[Buffer, int, bool]:
-        """Put small things together; return them, how many they are, whether a file follows."""
+    def _join(self) -> tuple[Buffer, int, int]:
+        """Put small things together; return them, how many they are, MSG_MORE before a file."""
         parts: list[Buffer] = []
         size = 0
         for chunk in self._out:
             if isinstance(chunk, FileSlice):
                 if chunk.length >= self._server.sendfile_bytes:
-                    return (parts[0] if len(parts) == 1 else b"".join(parts)), len(parts), True
+                    return (parts[0] if len(parts) == 1 else b"".join(parts)), len(parts), MSG_MORE
                 parts.append(_read_all(chunk))
             else:
                 parts.append(chunk)
             size += len(parts[-1])
             if size >= JOIN_BYTES_MAX:
                 break
-        return (parts[0] if len(parts) == 1 else b"".join(parts)), len(parts), False
+        return (parts[0] if len(parts) == 1 else b"".join(parts)), len(parts), 0
 
     def _replace_front(self, count: int, rest: Buffer) -> None:
         for _ in range(count):
@@ -411,7 +418,7 @@ class Connection:
         """A reader that is slow but reads has not stalled."""
         if sent and self._frame is None:
             self.stalled_since_ms = None
-            self.last_progress_ms = self._server.node.timers.now_ms
+            self.last_progress_ms = self._timers.now_ms
 
     def patience_ms(self, stall_ms: int) -> int:
         """How long a stall may last: a large frame may take its time, a small one not."""

@@ -65,7 +65,7 @@ class OsFile:
         end = self._end
         try:
             written = write_at(self.descriptor, buffers, end)
-            wanted = sum(map(len, buffers))
+            wanted = len(buffers[0]) if len(buffers) == 1 else sum(map(len, buffers))
             if written != wanted:
                 self._append_rest(b"".join(buffers), written)
         except OSError:

@@ -27,6 +27,7 @@ from barnabas.server.effects import EffectDriver, stop_at_once
 from barnabas.server.listener import Listener
 from barnabas.server.peers import PeerConnections
 
+NS_PER_MS = 1_000_000
 RECEIVE_BYTES = 256 * 1024
 SWEEP_INTERVAL_MS = 1_000
 DESCRIPTORS_KEPT = 256
@@ -41,6 +42,7 @@ class Server:
     def __init__(self, node: Node, loop: asyncio.AbstractEventLoop) -> None:
         performance = node.settings.performance
         self.node = node
+        self._outbox = node.outbox
         self.loop = loop
         self.max_request_bytes = performance.max_request_bytes
         self.sendfile_bytes = performance.sendfile_threshold_bytes
@@ -54,6 +56,7 @@ class Server:
         self._settings = performance
         self._listeners: dict[Listener, bool] = {}
         self._by_host: dict[str, int] = {}
+        self._timers = node.timers
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms: int | None = None
         self._descriptor_max = 0
@@ -94,12 +97,12 @@ class Server:
     @staticmethod
     def wall_clock_ms() -> int:
         """What the calendar says, for timestamps."""
-        return time.time_ns() // 1_000_000
+        return time.time_ns() // NS_PER_MS
 
     @staticmethod
     def monotonic_ms() -> int:
         """A clock that never jumps, for waits."""
-        return time.monotonic_ns() // 1_000_000
+        return time.monotonic_ns() // NS_PER_MS
 
     @staticmethod
     def descriptor_of(file: File) -> int:
@@ -108,8 +111,9 @@ class Server:
 
     def run_event(self, callback: Callable[..., None], *arguments: object) -> None:
         """Run a callback as an event: with the time set before, and everything done after."""
-        timers = self.node.timers
-        timers.now_ms, timers.wall_ms = self.monotonic_ms(), self.wall_clock_ms()
+        timers = self._timers
+        timers.now_ms = time.monotonic_ns() // NS_PER_MS
+        timers.wall_ms = time.time_ns() // NS_PER_MS
         try:
             callback(*arguments)
         except SyncFailedError as error:
@@ -125,15 +129,16 @@ class Server:
 
     def after_event(self) -> None:
         """Send answers, carry out effects, arm the timer."""
-        while self.dirty or self.node.outbox:
+        outbox = self._outbox
+        while self.dirty or outbox:
             dirty, self.dirty = self.dirty, []
             for connection in dirty:
                 connection.flush()
-            if self.node.outbox:
-                effects = self.node.outbox[:]
-                self.node.outbox.clear()
+            if outbox:
+                effects = outbox[:]
+                outbox.clear()
                 self.driver.carry_out(effects)
-        next_ms = self.node.timers.next_ms
+        next_ms = self._timers.next_ms
         if next_ms != self._timer_ms:
             self._arm(next_ms)
 

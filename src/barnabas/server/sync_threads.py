@@ -1,7 +1,9 @@
 """Threads that sync files: a queue in, a wake-up of the loop out.
 
 A pool of futures costs more than a fast disk takes for the sync itself; this is the least that
-does the work. Syncs that end close together are reported together.
+does the work. What one turn of the loop asks for is handed over at its end, in as many shares as
+there are threads, and each share is reported whole: a thread that wakes up, or has to tell the
+loop, takes the interpreter away from it.
 """
 
 import asyncio
@@ -26,7 +28,8 @@ class SyncThreads:
         self._loop = loop
         self._sync = sync
         self._done = done
-        self._queue: SimpleQueue[Flush | None] = SimpleQueue()
+        self._gathered: list[Flush] = []
+        self._queue: SimpleQueue[list[Flush] | None] = SimpleQueue()
         self._finished: deque[Flush] = deque()
         self._threads = [
             threading.Thread(target=self._run, name=f"sync-{number}", daemon=True)
@@ -37,19 +40,30 @@ class SyncThreads:
 
     def submit(self, flush: Flush) -> None:
         """Have a log synced; `done` hears of it on the loop."""
-        self._queue.put(flush)
+        if not self._gathered:
+            self._loop.call_soon(self._hand_over)
+        self._gathered.append(flush)
 
     def close(self) -> None:
         """Finish what was submitted."""
+        self._hand_over()
         for _ in self._threads:
             self._queue.put(None)
         for thread in self._threads:
             thread.join()
 
+    def _hand_over(self) -> None:
+        """Share out what was asked for in a turn."""
+        gathered, self._gathered = self._gathered, []
+        count = min(len(gathered), len(self._threads))
+        for number in range(count):
+            self._queue.put(gathered[number::count])
+
     def _run(self) -> None:
-        while (flush := self._queue.get()) is not None:
-            self._sync(flush)
-            self._finished.append(flush)
+        while (share := self._queue.get()) is not None:
+            for flush in share:
+                self._sync(flush)
+            self._finished.extend(share)
             try:
                 self._loop.call_soon_threadsafe(self._report)
             except RuntimeError:

@@ -95,10 +95,9 @@ class Log:
 
         Raises `OSError` where the disk refuses; the log then holds what it held.
         """
-        active = self.segments[-1]
-        if self._must_roll(active.size, active.first_append_ms, header):
+        active, base_offset = self.segments[-1], self.end_offset
+        if self._must_roll(active.size, active.first_append_ms, header, base_offset):
             active = self.roll()
-        base_offset = self.end_offset
         stamp(batch, 0, base_offset, epoch)
         active.append(batch, header, base_offset)
         self._remember(active, batch, header, base_offset, epoch)
@@ -139,11 +138,13 @@ class Log:
     def _run(self, headers: Sequence[BatchHeader]) -> Sequence[BatchHeader]:
         """Return those that go into one segment, the active one; roll where none does."""
         active, first = self.segments[-1], headers[0]
-        if self._must_roll(active.size, active.first_append_ms, first):
+        if self._must_roll(active.size, active.first_append_ms, first, first.base_offset):
             active = self.roll()
         size, first_ms = active.size, active.first_append_ms
+        if first_ms is None:
+            first_ms = first.max_timestamp
         for number, header in enumerate(headers):
-            if self._must_roll(size, first.max_timestamp if first_ms is None else first_ms, header):
+            if self._must_roll(size, first_ms, header, header.base_offset):
                 return headers[:number]
             size += header.size
         return headers
@@ -461,15 +462,18 @@ class Log:
             )
             self.active.append(batch, parse_header(batch), base)
 
-    def _must_roll(self, size: int, first_ms: int | None, header: BatchHeader) -> bool:
+    def _must_roll(
+        self, size: int, first_ms: int | None, header: BatchHeader, base_offset: int
+    ) -> bool:
         """Tell whether a batch is too much for the active segment, filled so far already."""
         if not size:
             return False
-        if size + header.length + LENGTH_OVERHEAD > self.settings.segment_bytes:
+        settings = self.settings
+        if size + header.length + LENGTH_OVERHEAD > settings.segment_bytes:
             return True
-        if first_ms is not None and header.max_timestamp - first_ms > self.settings.segment_ms:
+        if first_ms is not None and header.max_timestamp - first_ms > settings.segment_ms:
             return True
-        last_offset = max(self.end_offset, header.base_offset) + header.last_offset_delta
+        last_offset = base_offset + header.last_offset_delta
         return last_offset - self.segments[-1].base_offset > RELATIVE_OFFSET_MAX
 
     @staticmethod
