@@ -237,7 +237,7 @@ class LocalTopics:
             self._high_watermarks.pop(known, 0),
         )
         partition.lost_records = recovered.lost_synced
-        partition.damaged_at = recovered.lost_from
+        partition.damaged_at = recovered.damaged_from
         self.partitions[name] = partition
         return partition
 

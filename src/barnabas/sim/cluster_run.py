@@ -8,7 +8,6 @@ As with a lone broker (`sim/run.py`), and besides: after every event leaders, ep
 committed prefixes of all copies are compared. In the end every copy is in sync, and the same.
 """
 
-from dataclasses import replace
 from functools import partial
 
 from barnabas.sim.calm import Calm, all_in_sync
@@ -45,8 +44,6 @@ class ClusterRun(Run):
     ) -> None:
         super().__init__(seed, theme=theme, keep_trace=keep_trace)
         drawn = ClusterFaults.swarm(self.world.rng)
-        if self.theme is not Theme.LOG:  # what coordinators do about damage is not simulated
-            drawn = replace(drawn, flip_gap_ms=0)
         self.hardship = faults or drawn.bearable
         self.copies = Copies()
         self.quorum = Quorum()
