@@ -57,7 +57,11 @@ class ClusterRun(Run):
             host.invariants.append(partial(self.quorum.check, host))
             host.judge = judge
         self.cluster.on_metadata = self.quorum.check_answer
+        self.quorum.on_join = self._see_joined
         self.world.note("world", f"{self.theme} {self.hardship}")
+
+    def _see_joined(self, topic_id: bytes, number: int, broker: int, broker_epoch: int) -> None:
+        self.copies.check_joined(self.cluster.by_id[broker], topic_id, number, broker_epoch)
 
     def _boot(self) -> None:
         rng = self.world.rng

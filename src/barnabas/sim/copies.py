@@ -1,7 +1,8 @@
 """After every event, of every copy of every partition: what must hold wherever it is kept.
 
 - One leader an epoch: two brokers never lead the same partition in the same epoch.
-- Whoever leads in the newest epoch has everything that was committed.
+- Whoever leads in the newest epoch has everything that was committed, and so has whoever comes to
+  be in sync.
 - In a broker's life no high watermark and no leader epoch goes back, and no high watermark of a
   leader is ahead of its own disk.
 - No copy begins later than the partition did: nobody deletes records here.
@@ -58,6 +59,21 @@ class Copies:
                 or partition.leads != before.leads
             ):
                 self._look(host.name, partition, before, damaged=host.damaged)
+
+    def check_joined(self, host: Host, topic_id: bytes, number: int, broker_epoch: int) -> None:
+        """See a broker come to be in sync, as the process that the controller knows."""
+        node = host.node
+        if node is None or host.damaged or node.membership.broker_epoch != broker_epoch:
+            return
+        partition = node.by_topic_id.get(TopicId(topic_id), {}).get(number)
+        if partition is None:
+            return
+        end_offset, committed = partition.log.end_offset, self._history(partition).end_offset
+        if end_offset < committed:
+            raise InvariantError(
+                f"{host.name} is in sync for {partition.name} with what is below {end_offset}, "
+                f"and {committed} was committed"
+            )
 
     def compare_all(self, cluster: Cluster) -> None:
         """Compare every copy as a whole, once all is quiet."""

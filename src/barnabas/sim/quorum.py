@@ -40,6 +40,9 @@ class Quorum:
         """What everything that was committed comes to."""
         self.on_change: Callable[[PartitionImage | None, PartitionImage], None] = lambda *_: None
         """Called for each partition that changed, once that is committed."""
+        self.on_join: Callable[[bytes, int, int, int], None] = lambda *_: None
+        """Called with topic id, partition, broker and broker epoch for each who comes to be in
+        sync, once that is committed."""
         self._partitions: dict[tuple[bytes, int], PartitionImage] = {}
         self._leaders: dict[int, str] = {}
         self._named: set[Named] = set()
@@ -96,8 +99,17 @@ class Quorum:
                 if placed is not before:
                     self._partitions[place] = placed
                     self._named.add((*place, placed.leader_epoch, placed.leader))
+                    self._report_joined(place, before, placed)
                     self.on_change(before, placed)
                 self._check_placed(topic, number, placed)
+
+    def _report_joined(
+        self, place: tuple[bytes, int], before: PartitionImage | None, placed: PartitionImage
+    ) -> None:
+        for broker in placed.isr:
+            known = self.image.brokers.get(broker)
+            if before is not None and broker not in before.isr and known is not None:
+                self.on_join(*place, broker, known.broker_epoch)
 
     def _check_placed(self, topic: TopicImage, number: int, placed: PartitionImage) -> None:
         image = self.image
