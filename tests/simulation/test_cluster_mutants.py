@@ -235,6 +235,11 @@ CUTS = ClusterFaults(
 )
 """Nobody dies by chance; brokers are cut off from each other, and requests come late."""
 
+ECHOES = ClusterFaults(
+    machine=Faults(delay_ms_max=60, sync_ms_max=10, late_ms_max=1_000),
+    lane_gap_ms=20,
+)
+"""What brokers ask of each other arrives late, or twice."""
 STOPS = ClusterFaults(
     machine=Faults(delay_ms_max=20, sync_ms_max=10, stop_gap_ms=1_000),
     targeted=0.5,
@@ -268,7 +273,7 @@ MUTANTS = [
     (nobody_is_eligible, Theme.LOG, WEAK),
     (unclean_restarts_are_trusted, Theme.LOG, WEAK),
     (epoch_stays_at_end, Theme.TRANSACTIONS, None),
-    (late_markers_are_taken, Theme.TRANSACTIONS, CUTS),
+    (late_markers_are_taken, Theme.TRANSACTIONS, ECHOES),
 ]
 
 

@@ -8,8 +8,11 @@ As with a lone broker (`sim/run.py`), and besides: after every event leaders, ep
 committed prefixes of all copies are compared. In the end every copy is in sync, and the same.
 """
 
+from collections.abc import Iterator
 from functools import partial
 
+from barnabas.model.ids import TopicId
+from barnabas.node.partition import Partition
 from barnabas.sim.calm import Calm, all_in_sync
 from barnabas.sim.cluster import Cluster
 from barnabas.sim.cluster_faults import ClusterFaults
@@ -53,15 +56,23 @@ class ClusterRun(Run):
 
     def _watch(self) -> None:
         for host in self.cluster.hosts:
-            host.invariants.append(partial(self.copies.check, host))
             host.invariants.append(partial(self.quorum.check, host))
+            host.invariants.append(partial(self.copies.check, host))
             host.judge = judge
         self.cluster.on_metadata = self.quorum.check_answer
-        self.quorum.on_join = self._see_joined
+        self.copies.in_sync = self._in_sync
         self.world.note("world", f"{self.theme} {self.hardship}")
 
-    def _see_joined(self, topic_id: bytes, number: int, broker: int, broker_epoch: int) -> None:
-        self.copies.check_joined(self.cluster.by_id[broker], topic_id, number, broker_epoch)
+    def _in_sync(self, topic_id: TopicId, number: int) -> Iterator[Partition]:
+        """Yield the copies in sync of processes that run and that the cluster knows."""
+        for broker, broker_epoch in self.quorum.in_sync(topic_id, number):
+            host = self.cluster.by_id[broker]
+            node = host.node
+            if node is None or host.damaged or node.membership.broker_epoch != broker_epoch:
+                continue
+            copy = node.by_topic_id.get(topic_id, {}).get(number)
+            if copy is not None:
+                yield copy
 
     def _boot(self) -> None:
         rng = self.world.rng

@@ -1,14 +1,14 @@
 """After every event, of every copy of every partition: what must hold wherever it is kept.
 
 - One leader an epoch: two brokers never lead the same partition in the same epoch.
-- Whoever leads in the newest epoch has everything that was committed, and so has whoever comes to
-  be in sync.
+- Whoever leads in the newest epoch has everything that was committed, and so has everybody in sync.
 - In a broker's life no high watermark and no leader epoch goes back, and no high watermark of a
   leader is ahead of its own disk.
 - No copy begins later than the partition did: nobody deletes records here.
 - What is committed is the same in every copy (`sim/histories.py`).
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from barnabas.model.ids import TopicId
@@ -42,6 +42,8 @@ class Copies:
         self._newest: dict[Place, int] = {}
         self._seen: dict[str, dict[Partition, Seen]] = {}
         self._lives: dict[str, int] = {}
+        self.in_sync: Callable[[TopicId, int], Iterable[Partition]] = lambda *_: ()
+        """Where to find the copies that are in sync by all that was committed."""
 
     def check(self, host: Host, node: Node) -> None:
         """Look at what changed at a broker."""
@@ -59,21 +61,6 @@ class Copies:
                 or partition.leads != before.leads
             ):
                 self._look(host.name, partition, before, damaged=host.damaged)
-
-    def check_joined(self, host: Host, topic_id: bytes, number: int, broker_epoch: int) -> None:
-        """See a broker come to be in sync, as the process that the controller knows."""
-        node = host.node
-        if node is None or host.damaged or node.membership.broker_epoch != broker_epoch:
-            return
-        partition = node.by_topic_id.get(TopicId(topic_id), {}).get(number)
-        if partition is None:
-            return
-        end_offset, committed = partition.log.end_offset, self._history(partition).end_offset
-        if end_offset < committed:
-            raise InvariantError(
-                f"{host.name} is in sync for {partition.name} with what is below {end_offset}, "
-                f"and {committed} was committed"
-            )
 
     def compare_all(self, cluster: Cluster) -> None:
         """Compare every copy as a whole, once all is quiet."""
@@ -112,6 +99,8 @@ class Copies:
             before.compared = max(before.compared, high_watermark)
         if partition.leads and (epoch != before.leader_epoch or not before.leads):
             self._take_note_of_leader(who, partition, history)
+        if partition.leads and high_watermark > before.high_watermark:
+            self._check_in_sync(partition, history.end_offset)
         before.high_watermark, before.leader_epoch = high_watermark, epoch
         before.leads = partition.leads
 
@@ -128,6 +117,14 @@ class Copies:
                 f"{who} leads {partition.name} in epoch {epoch} from {partition.log.end_offset} "
                 f"on, and {history.end_offset} was committed"
             )
+
+    def _check_in_sync(self, partition: Partition, committed: int) -> None:
+        for copy in self.in_sync(partition.topic_id, partition.name.partition):
+            if copy.log.end_offset < committed:
+                raise InvariantError(
+                    f"a copy of {partition.name} that is in sync ends at {copy.log.end_offset}, "
+                    f"and {committed} was committed"
+                )
 
     def _history(self, partition: Partition) -> History:
         place = (partition.topic_id, partition.name.partition)
