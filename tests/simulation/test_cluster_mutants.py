@@ -262,7 +262,7 @@ MUTANTS = [
     (committed_isr_counts_alone, Theme.LOG, KILLS),
     (watermark_moves_while_short, Theme.LOG, KILLS),
     (counts_before_it_fetches, Theme.LOG, KILLS),
-    (remembers_earlier_epochs, Theme.LOG, KILLS),
+    (remembers_earlier_epochs, Theme.LOG, CUTS),
     (joins_below_high_watermark, Theme.LOG, KILLS),
     (joins_before_epoch_start, Theme.LOG, KILLS),
     (partition_epochs_do_not_matter, Theme.LOG, CUTS),

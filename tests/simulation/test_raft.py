@@ -162,6 +162,25 @@ ECHOES = RaftFaults(
 """Leaders are cut off and come back; what was said is heard late, and twice."""
 POLITICS = RaftFaults(every_ms=100, members=20, split=15, heal=15, wipe=0, corrupt=0)
 """Voters come and go while the network falls apart."""
+SCHISMS = RaftFaults(
+    every_ms=1_200,
+    voters=4,
+    spares=1,
+    schism=4,
+    heal=4,
+    kill=0,
+    power_cut=0,
+    cut_all=0,
+    isolate=0,
+    split=0,
+    one_way=0,
+    wipe=0,
+    corrupt=0,
+    resign=0,
+    members=0,
+    loss=0,
+)
+"""An old and a new leader change who votes at the same time."""
 LOSSES = RaftFaults(
     every_ms=200,
     wipe=20,
@@ -189,7 +208,7 @@ MUTANTS: list[tuple[Patch, RaftFaults, int]] = [
     (serves_at_once, RaftFaults(), 50),
     (many_changes_at_once, POLITICS, 100),
     (change_during_another, POLITICS, 100),
-    (change_before_first_commit, POLITICS, 100),
+    (change_before_first_commit, SCHISMS, 100),
     (voters_by_id, LOSSES, 100),
     (start_without_snapshot, ROT, 50),
 ]
