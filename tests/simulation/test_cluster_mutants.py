@@ -82,23 +82,18 @@ def joins_before_epoch_start(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(replication, "reaches_epoch", lambda *_: True)
 
 
-def remembers_earlier_epochs(patch: pytest.MonkeyPatch) -> None:
-    """A leader goes by what followers fetched when it last led: they may have truncated since."""
-    lead, follow = Partition.lead, Partition.follow
-    known: dict[Any, dict[int, Any]] = {}
+def joins_before_it_fetches(patch: pytest.MonkeyPatch) -> None:
+    """A replica joins the ISR of a new leader that has not heard of it in this epoch: what it had
+    in an earlier one it may have truncated."""
+    original = InSync.may_join
 
-    def stop_leading(self: Any, *rest: Any) -> None:
-        if self.in_sync is not None:
-            known[self] = dict(self.in_sync.followers)
-        follow(self, *rest)
+    def may_join(self: Any, replica: int, follower: Any, high: int, broker_epochs: Any) -> bool:
+        if follower.has_fetched:
+            return original(self, replica, follower, high, broker_epochs)
+        follower.broker_epoch = broker_epochs(replica) or follower.broker_epoch
+        return broker_epochs(replica) is not None
 
-    def lead_again(self: Any, *rest: Any) -> None:
-        lead(self, *rest)
-        if self.in_sync is not None:
-            self.in_sync._followers |= known.pop(self, {})
-
-    patch.setattr(Partition, "follow", stop_leading)
-    patch.setattr(Partition, "lead", lead_again)
+    patch.setattr(InSync, "may_join", may_join)
 
 
 def counts_before_it_fetches(patch: pytest.MonkeyPatch) -> None:
@@ -262,7 +257,7 @@ MUTANTS = [
     (committed_isr_counts_alone, Theme.LOG, KILLS),
     (watermark_moves_while_short, Theme.LOG, KILLS),
     (counts_before_it_fetches, Theme.LOG, KILLS),
-    (remembers_earlier_epochs, Theme.LOG, CUTS),
+    (joins_before_it_fetches, Theme.LOG, KILLS),
     (joins_below_high_watermark, Theme.LOG, KILLS),
     (joins_before_epoch_start, Theme.LOG, KILLS),
     (partition_epochs_do_not_matter, Theme.LOG, CUTS),

@@ -61,9 +61,10 @@ class ClusterRun(Run):
             host.judge = judge
         self.cluster.on_metadata = self.quorum.check_answer
         self.copies.in_sync = self._in_sync
+        self.quorum.on_join = self.copies.check_joined
         self.world.note("world", f"{self.theme} {self.hardship}")
 
-    def _in_sync(self, topic_id: TopicId, number: int) -> Iterator[Partition]:
+    def _in_sync(self, topic_id: TopicId, number: int) -> Iterator[tuple[int, Partition]]:
         """Yield the copies in sync of processes that run and that the cluster knows."""
         for broker, broker_epoch in self.quorum.in_sync(topic_id, number):
             host = self.cluster.by_id[broker]
@@ -72,7 +73,7 @@ class ClusterRun(Run):
                 continue
             copy = node.by_topic_id.get(topic_id, {}).get(number)
             if copy is not None:
-                yield copy
+                yield broker, copy
 
     def _boot(self) -> None:
         rng = self.world.rng

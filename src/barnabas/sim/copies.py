@@ -42,8 +42,9 @@ class Copies:
         self._newest: dict[Place, int] = {}
         self._seen: dict[str, dict[Partition, Seen]] = {}
         self._lives: dict[str, int] = {}
-        self.in_sync: Callable[[TopicId, int], Iterable[Partition]] = lambda *_: ()
-        """Where to find the copies that are in sync by all that was committed."""
+        self.in_sync: Callable[[TopicId, int], Iterable[tuple[int, Partition]]] = lambda *_: ()
+        """Where to find the copies that are in sync by all that was committed, and their brokers'
+        ids."""
 
     def check(self, host: Host, node: Node) -> None:
         """Look at what changed at a broker."""
@@ -61,6 +62,11 @@ class Copies:
                 or partition.leads != before.leads
             ):
                 self._look(host.name, partition, before, damaged=host.damaged)
+
+    def check_joined(self, topic_id: bytes, number: int, joined: list[int]) -> None:
+        """See brokers come to be in sync."""
+        in_sync = self.in_sync(TopicId(topic_id), number)
+        self._check_in_sync(copy for broker, copy in in_sync if broker in joined)
 
     def compare_all(self, cluster: Cluster) -> None:
         """Compare every copy as a whole, once all is quiet."""
@@ -100,7 +106,8 @@ class Copies:
         if partition.leads and (epoch != before.leader_epoch or not before.leads):
             self._take_note_of_leader(who, partition, history)
         if partition.leads and high_watermark > before.high_watermark:
-            self._check_in_sync(partition, history.end_offset)
+            in_sync = self.in_sync(partition.topic_id, partition.name.partition)
+            self._check_in_sync(copy for _, copy in in_sync)
         before.high_watermark, before.leader_epoch = high_watermark, epoch
         before.leads = partition.leads
 
@@ -118,11 +125,12 @@ class Copies:
                 f"on, and {history.end_offset} was committed"
             )
 
-    def _check_in_sync(self, partition: Partition, committed: int) -> None:
-        for copy in self.in_sync(partition.topic_id, partition.name.partition):
+    def _check_in_sync(self, copies: Iterable[Partition]) -> None:
+        for copy in copies:
+            committed = self._history(copy).end_offset
             if copy.log.end_offset < committed:
                 raise InvariantError(
-                    f"a copy of {partition.name} that is in sync ends at {copy.log.end_offset}, "
+                    f"a copy of {copy.name} that is in sync ends at {copy.log.end_offset}, "
                     f"and {committed} was committed"
                 )
 

@@ -40,6 +40,8 @@ class Quorum:
         """What everything that was committed comes to."""
         self.on_change: Callable[[PartitionImage | None, PartitionImage], None] = lambda *_: None
         """Called for each partition that changed, once that is committed."""
+        self.on_join: Callable[[bytes, int, list[int]], None] = lambda *_: None
+        """Called with topic id, partition and who came to be in sync, once that is committed."""
         self._partitions: dict[tuple[bytes, int], PartitionImage] = {}
         self._leaders: dict[int, str] = {}
         self._named: set[Named] = set()
@@ -103,8 +105,16 @@ class Quorum:
                 if placed is not before:
                     self._partitions[place] = placed
                     self._named.add((*place, placed.leader_epoch, placed.leader))
+                    self._report_joined(place, before, placed)
                     self.on_change(before, placed)
                 self._check_placed(topic, number, placed)
+
+    def _report_joined(
+        self, place: tuple[bytes, int], before: PartitionImage | None, placed: PartitionImage
+    ) -> None:
+        joined = [] if before is None else [n for n in placed.isr if n not in before.isr]
+        if joined:
+            self.on_join(*place, joined)
 
     def _check_placed(self, topic: TopicImage, number: int, placed: PartitionImage) -> None:
         image = self.image

@@ -71,7 +71,9 @@ def open_log(
         opening.run(clean=False)
     opening.make_safe(clean=clean, new_names=new_names)
     problems = tuple(opening.problems)
-    return Recovered(opening.log, opening.fallen, problems, opening.lost_synced, opening.damaged_from)
+    return Recovered(
+        opening.log, opening.fallen, problems, opening.lost_synced, opening.damaged_from
+    )
 
 
 class _Opening:

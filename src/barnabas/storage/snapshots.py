@@ -34,7 +34,6 @@ BEFORE_TRANSACTIONS = 1
 NO_ABORTS = Digest(NONE, 0, crc32c(b""))
 
 
-
 class Doubt(NamedTuple):
     """What was not as it should be."""
 

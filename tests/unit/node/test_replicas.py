@@ -309,7 +309,8 @@ def test_a_copy_that_found_damage_when_it_was_opened_declines_to_lead_and_is_rep
     assert not damaged.partition.leads
     replicas.calm(30)
     assert (replicas.placed.leader, sorted(replicas.placed.isr)) == (1, [1, 2, 3])
-    assert (damaged.partition.damaged_at, ends(replicas)) == (None, [2, 2, 2])
+    assert not damaged.partition.is_unfit
+    assert ends(replicas) == [2, 2, 2]
 
 
 def test_the_last_one_leads_whatever_its_disk_lost() -> None:
