@@ -38,9 +38,10 @@ class Clean:
 
 @dataclass(frozen=True, slots=True)
 class Verify:
-    """Check every checksum in sealed files off the loop, then report path and byte of damage."""
+    """Check every checksum in log files off the loop, then report path and byte of damage."""
 
-    paths: tuple[str, ...]
+    files: tuple[tuple[str, int], ...]
+    """Each with how many bytes of it count."""
     done: Callable[[list[tuple[str, int]]], None]
 
 

@@ -29,7 +29,23 @@ class Resource(Protocol):
     resource_name: str
 
 
+class Verdict(Protocol):
+    """What both answers say of a resource."""
+
+    error_code: int
+
+
+class Answer(Protocol):
+    """What both answers are."""
+
+    @property
+    def responses(self) -> Sequence[Verdict]:
+        """A verdict a resource."""
+        ...
+
+
 R = TypeVar("R", bound=Resource)
+A = TypeVar("A", bound=Answer)
 Outcome = tuple[Resource, ErrorCode, str | None]
 
 
@@ -49,14 +65,7 @@ def handle(
             for resource, code, message in outcomes
         ]
     )
-    if request.validate_only or not records:
-        return response
-    try:
-        return node.controlling.change_configs(records, context.now_ms).map(lambda _: response)
-    except ApiError as error:
-        for refused in response.responses:
-            refused.error_code = refused.error_code or error.code
-        return response
+    return response if request.validate_only else _commit(node, records, response, context)
 
 
 def handle_incremental(
@@ -75,14 +84,7 @@ def handle_incremental(
             for resource, code, message in outcomes
         ]
     )
-    if request.validate_only or not records:
-        return response
-    try:
-        return node.controlling.change_configs(records, context.now_ms).map(lambda _: response)
-    except ApiError as error:
-        for refused in response.responses:
-            refused.error_code = refused.error_code or error.code
-        return response
+    return response if request.validate_only else _commit(node, records, response, context)
 
 
 def _decide(
@@ -98,6 +100,19 @@ def _decide(
             continue
         outcomes.append((resource, ErrorCode.NONE, None))
     return outcomes, records
+
+
+def _commit(
+    node: Node, records: list[ConfigChanged], answer: A, context: RequestContext
+) -> A | Pending[A]:
+    if not records:
+        return answer
+    try:
+        return node.controlling.change_configs(records, context.now_ms).map(lambda _: answer)
+    except ApiError as error:
+        for verdict in answer.responses:
+            verdict.error_code = verdict.error_code or error.code
+        return answer
 
 
 def _replace(node: Node, resource: alter_configs.AlterConfigsResource) -> ConfigChanged:

@@ -10,6 +10,7 @@ twice.
 from collections.abc import Callable
 from typing import Any
 
+from barnabas.handlers.alter_configs import Resource
 from barnabas.model.errors import ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.node.node import Node
@@ -150,12 +151,7 @@ def _create_partitions(request: CreatePartitionsRequest) -> CreatePartitionsResp
 def _alter_configs(request: AlterConfigsRequest) -> AlterConfigsResponse:
     return AlterConfigsResponse(
         responses=[
-            alter_configs.AlterConfigsResourceResponse(
-                error_code=ErrorCode.NOT_CONTROLLER,
-                error_message=NOT_HERE,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
+            alter_configs.AlterConfigsResourceResponse(**_refused(resource))
             for resource in request.resources
         ]
     )
@@ -164,15 +160,19 @@ def _alter_configs(request: AlterConfigsRequest) -> AlterConfigsResponse:
 def _incremental(request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
     return IncrementalAlterConfigsResponse(
         responses=[
-            incremental_alter_configs.AlterConfigsResourceResponse(
-                error_code=ErrorCode.NOT_CONTROLLER,
-                error_message=NOT_HERE,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
+            incremental_alter_configs.AlterConfigsResourceResponse(**_refused(resource))
             for resource in request.resources
         ]
     )
+
+
+def _refused(resource: Resource) -> dict[str, Any]:
+    return {
+        "error_code": ErrorCode.NOT_CONTROLLER,
+        "error_message": NOT_HERE,
+        "resource_type": resource.resource_type,
+        "resource_name": resource.resource_name,
+    }
 
 
 def _elect_leaders(request: ElectLeadersRequest) -> ElectLeadersResponse:

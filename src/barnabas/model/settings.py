@@ -170,7 +170,7 @@ class StorageSettings:
     verify_on_start: bool = False
     """Whether all stored checksums are checked right after the start, in the background."""
 
-    scrub_interval_ms: int = 0
+    scrub_interval_ms: int = 7 * DAY_MS
     """How often all stored checksums are checked while the broker runs; 0 is never."""
 
 

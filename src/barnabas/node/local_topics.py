@@ -6,7 +6,7 @@ again; a copy that is not wanted here any more, or whose topic is gone, is taken
 once and deleted in the background.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.effects import Notice, Remove
@@ -40,6 +40,7 @@ class LocalTopics:
         self.partitions: dict[TopicPartition, Partition] = {}
         self.by_id: dict[TopicId, Copies] = {}
         self.by_name: dict[str, Copies] = {}
+        self.on_opened: Callable[[Partition], None] = lambda _: None
         self._configured: dict[TopicId, tuple[dict[str, str], dict[str, str]]] = {}
         self._refused: set[TopicId] = set()
         """Topics of which a log could not be opened, for the disk refused."""
@@ -239,6 +240,7 @@ class LocalTopics:
         partition.lost_records = recovered.lost_synced
         partition.damaged_at = recovered.damaged_from
         self.partitions[name] = partition
+        self.on_opened(partition)
         return partition
 
     def _drop_topic(self, topic_id: TopicId) -> str:

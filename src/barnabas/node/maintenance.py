@@ -6,9 +6,10 @@ an effect. A chore arms its own next turn.
 
 from collections.abc import Callable
 
-from barnabas.effects import Clean, Notice, Remove, Verify
+from barnabas.effects import Clean, Notice, Remove
 from barnabas.node.node import Node
 from barnabas.node.partition import Partition
+from barnabas.node.scrubbing import Scrubbing
 from barnabas.storage import compaction, retention
 
 FLUSH_TICK_MS = 100
@@ -23,7 +24,7 @@ class Maintenance:
         self._node = node
         self._now_ms = wall_clock_ms
         self._cleaning: Partition | None = None
-        self._scrubbing = False
+        self._scrubbing = Scrubbing(node)
         self._flushed_ms: dict[Partition, int] = {}
         self._clean_again_ms: dict[Partition, int] = {}
 
@@ -34,9 +35,10 @@ class Maintenance:
         self._every(storage.retention_check_interval_ms, self.retain)
         self._every(storage.compaction_check_interval_ms, self.compact)
         if storage.scrub_interval_ms:
-            self._every(storage.scrub_interval_ms, self.scrub)
+            self._every(storage.scrub_interval_ms, self._scrubbing.check_all)
         if storage.verify_on_start:
-            self._node.timers.after(1, self.scrub)
+            self._node.local.on_opened = self._scrubbing.check
+            self._scrubbing.check_all()
 
     def flush(self) -> None:
         """Sync partitions under `flush=interval` whose time has come."""
@@ -78,31 +80,6 @@ class Maintenance:
             waits = self._clean_again_ms.get(partition, now_ms) > now_ms
             if partition.config.compacts and not waits and self._clean(partition):
                 return
-
-    def scrub(self) -> None:
-        """Look for damage in everything that is sealed, one pass at a time."""
-        if self._scrubbing:
-            return
-        logs = [partition.log for partition in self._node.partitions.values()]
-        paths = tuple(segment.paths[0] for log in logs for segment in log.segments[:-1])
-        if paths:
-            self._scrubbing = True
-            self._node.outbox.append(Verify(paths, self._scrubbed))
-
-    def _scrubbed(self, damage: list[tuple[str, int]]) -> None:
-        self._scrubbing = False
-        by_path = dict(damage)
-        for partition in self._node.partitions.values():
-            sealed = partition.log.segments[:-1]
-            damaged = [segment for segment in sealed if segment.paths[0] in by_path]
-            for segment in damaged:
-                segment.trust.forget(segment)
-                facts = {"file": segment.paths[0], "byte": by_path[segment.paths[0]]}
-                self._node.outbox.append(Notice("error", "found damage", facts))
-            if (
-                damaged
-            ):  # where in the segment, only its offsets could tell, which no checksum covers
-                partition.found_damage(max(damaged[0].base_offset, partition.log.start_offset))
 
     def _roll(self, partition: Partition, now_ms: int) -> None:
         """Seal the active segment where its time has come, whoever writes to it or not."""

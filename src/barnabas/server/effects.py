@@ -142,7 +142,7 @@ class EffectDriver:
     def _verify(self, effect: Verify) -> None:
         found: list[tuple[str, int]] = []
         try:
-            output = self._run_apart({"verify": effect.paths})
+            output = self._run_apart({"verify": effect.files})
             if output is not None:
                 found = [(path, position) for path, position in json.loads(output)]
         finally:

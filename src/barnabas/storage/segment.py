@@ -206,6 +206,10 @@ class Segment:
         """
         return self.trust.ensure(self, start, end, offset)
 
+    def is_damaged_near(self, position: int | None) -> bool:
+        """Tell whether somebody who found damage at a position was right, and it is there still."""
+        return position is not None and not self.trust.is_good_near(self, position)
+
     def write_indexes(self) -> None:
         """Bring the indexes to their files. May be repeated."""
         self._index_time()

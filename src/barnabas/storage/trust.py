@@ -52,11 +52,16 @@ class Trust:
             self._blocks.add(block)
         return end
 
+    def is_good_near(self, segment: "Segment", position: int) -> bool:
+        """Look anew at the block around a position."""
+        return position >= segment.size or _block_is_good(segment, position // BLOCK_BYTES)
+
     def forget(self, segment: "Segment") -> None:
         """Have everything checked again before it is next served."""
         self._blocks.clear()
         self._from = segment.size
-        self.version = segment.file.version()
+        if self.version != GROWING:
+            self.version = segment.file.version()
 
 
 def _block_is_good(segment: "Segment", block: int) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from barnabas.model.errors import CorruptBatchError
-from barnabas.model.ports import File
+from barnabas.model.ports import Disk, File
 from barnabas.protocol.records import (
     HEADER_BYTES,
     LENGTH_OVERHEAD,
@@ -76,6 +76,20 @@ def batches_of(file: File, size: int) -> Iterator[tuple[BatchHeader, bytes]]:
     """Yield every batch of a file, whole; raise `CorruptBatchError` at the first bad one."""
     for position, header in walk(file, 0, size, check=True):
         yield header, file.read(position, header.size)
+
+
+def first_damage(disk: Disk, path: str, size: int) -> int | None:
+    """Return where a file is first damaged; None where so much is whole, or it is gone by now."""
+    end = 0
+    try:
+        file = disk.open(path)
+        for position, header in walk(file, 0, min(size, file.size()), check=True):
+            end = position + header.size
+    except CorruptBatchError:
+        return end
+    except FileNotFoundError:
+        return None
+    return None
 
 
 def in_order(batches: Iterator[Located], expected: int, limit: int) -> Iterator[Located]:

@@ -41,6 +41,9 @@ ROLES = ("leader", "follower", "controller")
 PAIR = "pair"
 ROLLING = "rolling restart"
 HEALTHY_S = 90.0
+SCRUB_INTERVAL = "10s"
+SCRUBBED = "checked everything that is stored"
+SCRUBBED_S = 300.0
 PROGRESS = 200
 """Acknowledgements that must come after each fault."""
 LOG_SHOWN = 3000
@@ -205,7 +208,10 @@ def storm(
     ending: threading.Event | None = None,
 ) -> dict[str, Any]:
     """Run a whole storm in a folder, or until it is to end; return the report."""
-    settings: dict[str, object] = {"storage.verify_on_start": "true"}
+    settings: dict[str, object] = {
+        "storage.verify_on_start": "true",
+        "storage.scrub_interval": SCRUB_INTERVAL,
+    }
     with fresh_scene(folder, seed, settings) as scene:
         classes = [*FAULTS, ROLLING, PAIR]
         missing = scene.ground.missing
@@ -224,6 +230,8 @@ def storm(
 def _report(
     scene: Scene, load: Workload, blowing: Storm, missing: dict[str, str]
 ) -> dict[str, Any]:
+    if not blowing.stuck:
+        _let_damage_be_found(scene)
     for number, node in scene.cluster.nodes.items():
         (load.folder / f"node-{number}.log").write_text(node.log_text())
     load.finish()
@@ -247,6 +255,18 @@ def _report(
         "unseen": (cluster_check.__doc__ or "").partition("What they cannot see: ")[2].strip(),
         "events": blowing.events,
     }
+
+
+def _let_damage_be_found(scene: Scene) -> None:
+    """Wait until every node has read all that it stores, and has mended what it found."""
+    nodes = scene.cluster.nodes.values()
+    wanted = {node: len(node.log_lines(SCRUBBED)) + 2 for node in nodes}  # one may be under way
+    try:
+        for node, count in wanted.items():
+            node.wait_for_log(SCRUBBED, count, SCRUBBED_S)
+        scene.cluster.wait_healthy((LOAD, LEDGER), HEALTHY_S)
+    except AssertionError as error:
+        scene.problems.append(f"the last look for damage: {error}")
 
 
 def main() -> int:

@@ -13,6 +13,7 @@ from barnabas.node.maintenance import Maintenance
 from barnabas.node.node import Node
 from barnabas.storage.compaction import clean
 from barnabas.storage.flush import carry_out
+from barnabas.storage.walk import first_damage
 
 START_MS = 1_000_000
 
@@ -112,7 +113,8 @@ class Edge:
                 except (OSError, CorruptBatchError):
                     effect.done(None)
             case Verify():
-                effect.done([])
+                found = ((path, first_damage(self.disk, path, size)) for path, size in effect.files)
+                effect.done([(path, byte) for path, byte in found if byte is not None])
             case Ask():
                 effect.done(None)
             case Notice():

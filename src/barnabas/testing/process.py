@@ -156,9 +156,15 @@ class BrokerSubprocess:
         lines = [json.loads(line) for line in self.log_text().splitlines() if line[:1] == "{"]
         return [line for line in lines if event is None or line["event"] == event]
 
-    def wait_for_log(self, event: str, count: int = 1) -> list[dict[str, Any]]:
+    def wait_for_log(
+        self, event: str, count: int = 1, patience_s: float = PATIENCE_S
+    ) -> list[dict[str, Any]]:
         """Wait until it has written an event so many times."""
-        return eventually(lambda: found if len(found := self.log_lines(event)) >= count else [])
+
+        def look() -> list[dict[str, Any]]:
+            return found if len(found := self.log_lines(event)) >= count else []
+
+        return eventually(look, patience_s)
 
     def memory_bytes(self) -> int:
         """Return its resident memory."""
