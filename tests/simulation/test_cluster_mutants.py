@@ -14,6 +14,7 @@ import pytest
 from barnabas.controller import brokers, in_sync, partition_change
 from barnabas.node.copying import LocalCopy
 from barnabas.node.partition import Partition
+from barnabas.node.replicas import Replicas
 from barnabas.raft.quorum_state import QuorumStateFile
 from barnabas.replication import in_sync as replication
 from barnabas.replication.in_sync import InSync
@@ -51,6 +52,20 @@ def committed_isr_counts_alone(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(InSync, "maximal_isr", property(lambda self: self.isr))
 
 
+def watermark_moves_while_short(patch: pytest.MonkeyPatch) -> None:
+    """The high watermark moves though too few are in sync: who left is eligible, and lacks it."""
+    original = InSync.high_watermark
+
+    def high_watermark(self: Any, local_safe: int) -> int:
+        before, self.min_isr = self.min_isr, 1
+        try:
+            return original(self, local_safe)
+        finally:
+            self.min_isr = before
+
+    patch.setattr(InSync, "high_watermark", high_watermark)
+
+
 def one_copy_is_enough(patch: pytest.MonkeyPatch) -> None:
     """A leader alone in its ISR takes acks=all, and moves the high watermark."""
     patch.setattr(InSync, "is_short", property(lambda _: False))
@@ -65,6 +80,20 @@ def joins_below_high_watermark(patch: pytest.MonkeyPatch) -> None:
 def joins_before_epoch_start(patch: pytest.MonkeyPatch) -> None:
     """A replica joins the ISR at the high watermark of a new leader that knows an old one."""
     patch.setattr(replication, "reaches_epoch", lambda *_: True)
+
+
+def joins_before_it_fetches(patch: pytest.MonkeyPatch) -> None:
+    """A replica joins the ISR of a new leader that has not heard of it in this epoch: what it had
+    in an earlier one it may have truncated."""
+    original = InSync.may_join
+
+    def may_join(self: Any, replica: int, follower: Any, high: int, broker_epochs: Any) -> bool:
+        if follower.has_fetched:
+            return original(self, replica, follower, high, broker_epochs)
+        follower.broker_epoch = broker_epochs(replica) or follower.broker_epoch
+        return broker_epochs(replica) is not None
+
+    patch.setattr(InSync, "may_join", may_join)
 
 
 def counts_before_it_fetches(patch: pytest.MonkeyPatch) -> None:
@@ -106,6 +135,16 @@ def fenced_replicas_join(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(in_sync, "is_available", lambda *_: True)
 
 
+def stopping_replicas_join(patch: pytest.MonkeyPatch) -> None:
+    """A replica joins the ISR although its broker is about to stop."""
+    patch.setattr(in_sync, "is_available", lambda image, node: not image.brokers[node].fenced)
+    patch.setattr(
+        Replicas,
+        "_active_epoch",
+        lambda self, broker: self._node.image.brokers[broker].broker_epoch,
+    )
+
+
 def nobody_is_eligible(patch: pytest.MonkeyPatch) -> None:
     """Who leaves the ISR below its minimum is forgotten: the last replica stands alone."""
     patch.setattr(partition_change, "eligible_leaders", lambda *_, **__: [])
@@ -142,6 +181,23 @@ def epoch_stays_at_end(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ProducerStates, "check_marker", lambda *_: None)
 
 
+def late_markers_are_taken(patch: pytest.MonkeyPatch) -> None:
+    """A marker ends what its own epoch has open: one that comes late ends the next transaction
+    (KAFKA-17754)."""
+    patch.setattr(ProducerStates, "check_marker", lambda *_: None)
+
+
+def retry_answers_newest_offset(patch: pytest.MonkeyPatch) -> None:
+    """A repeated batch is answered with an offset that is not its own, across failover too."""
+    original = ProducerStates.check
+
+    def check(self: Any, header: Any) -> Any:
+        found = original(self, header)
+        return found and self.by_id[header.producer_id].batches[-1]
+
+    patch.setattr(ProducerStates, "check", check)
+
+
 def votes_are_not_synced(patch: pytest.MonkeyPatch) -> None:
     """Vote and epoch are answered before they are on disk."""
     patch.setattr(QuorumStateFile, "synced", lambda _: False)
@@ -174,27 +230,45 @@ CUTS = ClusterFaults(
 )
 """Nobody dies by chance; brokers are cut off from each other, and requests come late."""
 
+ECHOES = ClusterFaults(
+    machine=Faults(delay_ms_max=60, sync_ms_max=10, late_ms_max=1_000),
+    lane_gap_ms=20,
+)
+"""What brokers ask of each other arrives late, or twice."""
+STOPS = ClusterFaults(
+    machine=Faults(delay_ms_max=20, sync_ms_max=10, stop_gap_ms=1_000),
+    targeted=0.5,
+    cut_gap_ms=3_000,
+    slow_gap_ms=2_000,
+)
+"""Brokers stop as they should, on a network that is slow."""
+
 QUICK: list[tuple[Patch, Theme, ClusterFaults | None]] = [
     (cut_to_high_watermark, Theme.LOG, KILLS),
     (nobody_diverges, Theme.LOG, KILLS),
     (one_copy_is_enough, Theme.LOG, KILLS),
     (copies_know_no_producers, Theme.LOG, KILLS),
+    (retry_answers_newest_offset, Theme.LOG, KILLS),
     (votes_are_not_synced, Theme.LOG, None),
 ]
 """Caught within a few seeds."""
 MUTANTS = [
     *QUICK,
     (committed_isr_counts_alone, Theme.LOG, KILLS),
+    (watermark_moves_while_short, Theme.LOG, KILLS),
     (counts_before_it_fetches, Theme.LOG, KILLS),
+    (joins_before_it_fetches, Theme.LOG, KILLS),
     (joins_below_high_watermark, Theme.LOG, KILLS),
     (joins_before_epoch_start, Theme.LOG, KILLS),
     (partition_epochs_do_not_matter, Theme.LOG, CUTS),
     (leader_epochs_do_not_matter, Theme.LOG, CUTS),
     (broker_epochs_do_not_matter, Theme.LOG, KILLS),
     (fenced_replicas_join, Theme.LOG, None),
+    (stopping_replicas_join, Theme.LOG, STOPS),
     (nobody_is_eligible, Theme.LOG, WEAK),
     (unclean_restarts_are_trusted, Theme.LOG, WEAK),
     (epoch_stays_at_end, Theme.TRANSACTIONS, None),
+    (late_markers_are_taken, Theme.TRANSACTIONS, ECHOES),
 ]
 
 

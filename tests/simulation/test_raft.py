@@ -63,6 +63,35 @@ def commit_earlier_epochs(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Leader, "covers_own_epoch", lambda self, offset: True)
 
 
+def serves_at_once(patch: pytest.MonkeyPatch) -> None:
+    """A new raft leader serves only after its epoch's first record is committed: here at once,
+    with what it knows to be committed, and more may be (KAFKA-12619)."""
+    original = Leader.enter
+
+    def enter(self: Any) -> None:
+        original(self)
+        if self.raft.role is self and not self.active:
+            self.active = True
+            self.raft.listener.became_active(self.raft.epoch)
+
+    patch.setattr(Leader, "enter", enter)
+
+
+def change_before_first_commit(patch: pytest.MonkeyPatch) -> None:
+    """Membership changes after the leader's first commit: here before it, if none is under way as
+    far as the leader knows."""
+
+    def may_change(self: Any) -> bool:
+        return bool(self._raft.log.history.offset < self._raft.high_watermark)
+
+    patch.setattr(Membership, "may_change", may_change)
+
+
+def change_during_another(patch: pytest.MonkeyPatch) -> None:
+    """Membership changes one at a time."""
+    patch.setattr(Membership, "may_change", lambda self: self._leader.active)
+
+
 def many_changes_at_once(patch: pytest.MonkeyPatch) -> None:
     """Membership changes one at a time, after the leader's first commit."""
     patch.setattr(Membership, "may_change", lambda self: True)
@@ -133,6 +162,25 @@ ECHOES = RaftFaults(
 """Leaders are cut off and come back; what was said is heard late, and twice."""
 POLITICS = RaftFaults(every_ms=100, members=20, split=15, heal=15, wipe=0, corrupt=0)
 """Voters come and go while the network falls apart."""
+SCHISMS = RaftFaults(
+    every_ms=1_200,
+    voters=4,
+    spares=1,
+    schism=4,
+    heal=4,
+    kill=0,
+    power_cut=0,
+    cut_all=0,
+    isolate=0,
+    split=0,
+    one_way=0,
+    wipe=0,
+    corrupt=0,
+    resign=0,
+    members=0,
+    loss=0,
+)
+"""An old and a new leader change who votes at the same time."""
 LOSSES = RaftFaults(
     every_ms=200,
     wipe=20,
@@ -157,7 +205,10 @@ MUTANTS: list[tuple[Patch, RaftFaults, int]] = [
     (any_reply_will_do, ECHOES, 150),
     (truncate_anything, ECHOES, 150),
     (commit_earlier_epochs, RaftFaults(), 100),
+    (serves_at_once, RaftFaults(), 50),
     (many_changes_at_once, POLITICS, 100),
+    (change_during_another, POLITICS, 100),
+    (change_before_first_commit, SCHISMS, 100),
     (voters_by_id, LOSSES, 100),
     (start_without_snapshot, ROT, 50),
 ]

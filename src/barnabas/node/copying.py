@@ -133,14 +133,14 @@ class LocalCopy:
         log, offset = self._partition.log, self._partition.damaged_at
         if offset is None:
             return
-        self._partition.damaged_at = None
+        self._partition.damaged_at, self._partition.lost_records = None, True
         facts = {"partition": str(self._partition.name), "offset": offset}
         self._outbox.append(Notice("warning", "fetches damaged records again", facts))
+        segment_start, end_offset = log.sound_before(offset)
         try:
-            self._cut(offset)
+            self._cut(end_offset)
         except CorruptBatchError:
-            bases = [each.base_offset for each in log.segments if each.base_offset <= offset]
-            self._cut(bases[-1])  # not even the batch before the damage can be found
+            self._cut(segment_start)  # not even the batch before the damage can be found
 
     def _cut(self, end_offset: int) -> None:
         log = self._partition.log

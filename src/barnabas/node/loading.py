@@ -11,15 +11,17 @@ from barnabas.model.coordination import CoordinatorRecord, Machine, ProducerIdAn
 from barnabas.model.errors import CorruptBatchError, StorageError
 from barnabas.node.partition import Partition
 from barnabas.protocol.records import BatchHeader, batches, control_type, records
-from barnabas.storage.log import Log
 
 READ_BYTES = 1 << 18
 COMMIT = 1
 
 
 def load(partition: Partition, machine: Machine, outbox: list[Effect]) -> Iterator[int]:
-    """Have a machine replay all that is stored; yield the size of each batch after it was."""
-    for header, batch in _stored(partition.log):
+    """Have a machine replay all that is stored; yield the size of each batch after it was.
+
+    Where records are damaged the partition hears of it, so that somebody else comes to lead.
+    """
+    for header, batch in _stored(partition):
         producer = None
         if header.is_transactional:
             producer = ProducerIdAndEpoch(header.producer_id, header.producer_epoch)
@@ -40,11 +42,16 @@ def load(partition: Partition, machine: Machine, outbox: list[Effect]) -> Iterat
         yield header.size
 
 
-def _stored(log: Log) -> Iterator[tuple[BatchHeader, memoryview]]:
+def _stored(partition: Partition) -> Iterator[tuple[BatchHeader, memoryview]]:
     """Yield everything in a log, batch by batch."""
+    log = partition.log
     offset = log.start_offset
     while offset < log.end_offset:
-        found = log.read(offset, READ_BYTES, log.end_offset, at_least_one=True)
+        try:
+            found = log.read(offset, READ_BYTES, log.end_offset, at_least_one=True)
+        except CorruptBatchError:
+            partition.found_damage(offset)
+            raise
         if found is None:
             raise StorageError(f"{log.folder} has no batch at offset {offset}")
         for header, batch in batches(found.file.read(found.position, found.length)):

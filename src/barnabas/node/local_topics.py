@@ -250,7 +250,7 @@ class LocalTopics:
             self._high_watermarks.pop(known, 0),
         )
         partition.lost_records = recovered.lost_synced
-        partition.damaged_at = recovered.lost_from
+        partition.damaged_at = recovered.damaged_from
         if not recovered.log.is_synced:
             self._node.commits.left_unsynced(partition)
         self.partitions[name] = partition

@@ -188,6 +188,11 @@ class Partition:
         """Who is in sync, as the controller decided."""
         return self.placed.isr
 
+    @property
+    def is_unfit(self) -> bool:
+        """Whether it should not begin to lead while others can: it lacks records, or may."""
+        return self.lost_records or (self.damaged_at is not None and not self.leads)
+
     def lead(self, placed: PartitionImage, me: int, now_ms: int) -> None:
         """Take the lead, or hear who else is in sync."""
         epochs = placed.leader_epoch, placed.partition_epoch

@@ -83,7 +83,7 @@ class Replicas:
         """Have a copy lead, follow somebody, or wait for somebody to lead."""
         now_ms = self._node.timers.now_ms
         self._declined.pop(partition, None)
-        if placed.leader == self._me and partition.lost_records and len(placed.isr) > 1:
+        if placed.leader == self._me and partition.is_unfit and len(placed.isr) > 1:
             self._decline(partition, placed)
         elif placed.leader == self._me:
             self._unfollow(partition)
@@ -204,7 +204,7 @@ class Replicas:
         self._declined[partition] = placed
         self._proposals[partition] = None
         facts = {"partition": str(partition.name), "end": partition.log.end_offset}
-        event = "does not lead: records are missing that had been synced"
+        event = "does not lead: records are damaged, or missing that had been synced"
         self._node.outbox.append(Notice("error", event, facts))
         self._propose()
 

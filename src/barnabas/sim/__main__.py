@@ -4,6 +4,7 @@ Each seed is played twice: in a world with a lone broker, and in one with a clus
 """
 
 import argparse
+import gc
 import sys
 import time
 from collections.abc import Iterator
@@ -60,9 +61,16 @@ def played(wanted: argparse.Namespace, worlds: list[str]) -> Iterator[Played]:
 
 
 def play(chosen: tuple[int, str], *, keep_trace: bool) -> Played:
-    """Play one seed in one world."""
+    """Play one seed in one world.
+
+    What a world leaves behind is swept up after it, at once: looking for it meanwhile costs a
+    fifth of the time.
+    """
     seed, world = chosen
-    return world, WORLDS[world](seed, keep_trace=keep_trace)
+    gc.disable()
+    result = WORLDS[world](seed, keep_trace=keep_trace)
+    gc.collect()
+    return world, result
 
 
 def show(world: str, result: Result, *, trace: bool) -> bool:

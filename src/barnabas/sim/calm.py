@@ -1,5 +1,6 @@
 """When all is well again: everybody gets on, groups are settled, nothing hangs."""
 
+from barnabas.model.errors import ApiError
 from barnabas.model.ids import TopicPartition
 from barnabas.model.pending import Pending
 from barnabas.node.node import Node
@@ -48,12 +49,15 @@ class Calm:
         if not all(member.settled for member in members):
             return False
         names = {member.group for member in members}
-        states = {
-            name: group.state
-            for node in nodes
-            for shard in node.coordinators.groups.all_shards()
-            for name, group in shard.machine.groups.items()
-        }
+        try:
+            states = {
+                name: group.state
+                for node in nodes
+                for shard in node.coordinators.groups.all_shards()
+                for name, group in shard.machine.groups.items()
+            }
+        except ApiError:
+            return False  # somebody is still about to take up what it coordinates
         return all(states.get(name) == "Stable" for name in names) and self._all_is_owned()
 
     def _all_is_owned(self) -> bool:
@@ -95,7 +99,12 @@ def all_in_sync(cluster: Cluster) -> bool:
 
 
 def _has_open_transactions(node: Node) -> bool:
-    for shard in node.coordinators.transactions.all_shards():
+    """Tell whether a transaction is open, or may be, for its coordinator is not ready."""
+    try:
+        shards = list(node.coordinators.transactions.all_shards())
+    except ApiError:
+        return True
+    for shard in shards:
         found = shard.machine.find(Wanted()).response
         assert not isinstance(found, Pending)
         if any(transaction.partitions for transaction in found):

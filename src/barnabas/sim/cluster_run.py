@@ -8,9 +8,11 @@ As with a lone broker (`sim/run.py`), and besides: after every event leaders, ep
 committed prefixes of all copies are compared. In the end every copy is in sync, and the same.
 """
 
-from dataclasses import replace
+from collections.abc import Iterator
 from functools import partial
 
+from barnabas.model.ids import TopicId
+from barnabas.node.partition import Partition
 from barnabas.sim.calm import Calm, all_in_sync
 from barnabas.sim.cluster import Cluster
 from barnabas.sim.cluster_faults import ClusterFaults
@@ -45,8 +47,6 @@ class ClusterRun(Run):
     ) -> None:
         super().__init__(seed, theme=theme, keep_trace=keep_trace)
         drawn = ClusterFaults.swarm(self.world.rng)
-        if self.theme is not Theme.LOG:  # what coordinators do about damage is not simulated
-            drawn = replace(drawn, flip_gap_ms=0)
         self.hardship = faults or drawn.bearable
         self.copies = Copies()
         self.quorum = Quorum()
@@ -56,11 +56,24 @@ class ClusterRun(Run):
 
     def _watch(self) -> None:
         for host in self.cluster.hosts:
-            host.invariants.append(partial(self.copies.check, host))
             host.invariants.append(partial(self.quorum.check, host))
+            host.invariants.append(partial(self.copies.check, host))
             host.judge = judge
         self.cluster.on_metadata = self.quorum.check_answer
+        self.copies.in_sync = self._in_sync
+        self.quorum.on_join = self.copies.check_joined
         self.world.note("world", f"{self.theme} {self.hardship}")
+
+    def _in_sync(self, topic_id: TopicId, number: int) -> Iterator[tuple[int, Partition]]:
+        """Yield the copies in sync of processes that run and that the cluster knows."""
+        for broker, broker_epoch in self.quorum.in_sync(topic_id, number):
+            host = self.cluster.by_id[broker]
+            node = host.node
+            if node is None or host.damaged or node.membership.broker_epoch != broker_epoch:
+                continue
+            copy = node.by_topic_id.get(topic_id, {}).get(number)
+            if copy is not None:
+                yield broker, copy
 
     def _boot(self) -> None:
         rng = self.world.rng

@@ -1,13 +1,14 @@
 """After every event, of every copy of every partition: what must hold wherever it is kept.
 
 - One leader an epoch: two brokers never lead the same partition in the same epoch.
-- Whoever leads in the newest epoch has everything that was committed.
+- Whoever leads in the newest epoch has everything that was committed, and so has everybody in sync.
 - In a broker's life no high watermark and no leader epoch goes back, and no high watermark of a
   leader is ahead of its own disk.
 - No copy begins later than the partition did: nobody deletes records here.
 - What is committed is the same in every copy (`sim/histories.py`).
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from barnabas.model.ids import TopicId
@@ -41,6 +42,9 @@ class Copies:
         self._newest: dict[Place, int] = {}
         self._seen: dict[str, dict[Partition, Seen]] = {}
         self._lives: dict[str, int] = {}
+        self.in_sync: Callable[[TopicId, int], Iterable[tuple[int, Partition]]] = lambda *_: ()
+        """Where to find the copies that are in sync by all that was committed, and their brokers'
+        ids."""
 
     def check(self, host: Host, node: Node) -> None:
         """Look at what changed at a broker."""
@@ -58,6 +62,11 @@ class Copies:
                 or partition.leads != before.leads
             ):
                 self._look(host.name, partition, before, damaged=host.damaged)
+
+    def check_joined(self, topic_id: bytes, number: int, joined: list[int]) -> None:
+        """See brokers come to be in sync."""
+        in_sync = self.in_sync(TopicId(topic_id), number)
+        self._check_in_sync(copy for broker, copy in in_sync if broker in joined)
 
     def compare_all(self, cluster: Cluster) -> None:
         """Compare every copy as a whole, once all is quiet."""
@@ -96,6 +105,9 @@ class Copies:
             before.compared = max(before.compared, high_watermark)
         if partition.leads and (epoch != before.leader_epoch or not before.leads):
             self._take_note_of_leader(who, partition, history)
+        if partition.leads and high_watermark > before.high_watermark:
+            in_sync = self.in_sync(partition.topic_id, partition.name.partition)
+            self._check_in_sync(copy for _, copy in in_sync)
         before.high_watermark, before.leader_epoch = high_watermark, epoch
         before.leads = partition.leads
 
@@ -112,6 +124,15 @@ class Copies:
                 f"{who} leads {partition.name} in epoch {epoch} from {partition.log.end_offset} "
                 f"on, and {history.end_offset} was committed"
             )
+
+    def _check_in_sync(self, copies: Iterable[Partition]) -> None:
+        for copy in copies:
+            committed = self._history(copy).end_offset
+            if copy.log.end_offset < committed:
+                raise InvariantError(
+                    f"a copy of {copy.name} that is in sync ends at {copy.log.end_offset}, "
+                    f"and {committed} was committed"
+                )
 
     def _history(self, partition: Partition) -> History:
         place = (partition.topic_id, partition.name.partition)

@@ -40,6 +40,8 @@ class Quorum:
         """What everything that was committed comes to."""
         self.on_change: Callable[[PartitionImage | None, PartitionImage], None] = lambda *_: None
         """Called for each partition that changed, once that is committed."""
+        self.on_join: Callable[[bytes, int, list[int]], None] = lambda *_: None
+        """Called with topic id, partition and who came to be in sync, once that is committed."""
         self._partitions: dict[tuple[bytes, int], PartitionImage] = {}
         self._leaders: dict[int, str] = {}
         self._named: set[Named] = set()
@@ -69,6 +71,13 @@ class Quorum:
             if part.leader_id >= 0 and named not in self._named:
                 raise InvariantError(f"{host.name} names a leader that nobody made one: {named}")
 
+    def in_sync(self, topic_id: bytes, number: int) -> list[tuple[int, int]]:
+        """Return who is in sync by all that was committed, each with its broker epoch."""
+        topic = self.image.topic_by_id(topic_id)
+        isr = [] if topic is None else topic.partitions[number].isr
+        found = [self.image.brokers.get(broker) for broker in isr]
+        return [(each.node_id, each.broker_epoch) for each in found if each is not None]
+
     def _compare(self, who: str, node: Node, seen: Seen) -> None:
         raft = node.quorum.raft
         if raft.high_watermark < seen.high_watermark:
@@ -96,8 +105,16 @@ class Quorum:
                 if placed is not before:
                     self._partitions[place] = placed
                     self._named.add((*place, placed.leader_epoch, placed.leader))
+                    self._report_joined(place, before, placed)
                     self.on_change(before, placed)
                 self._check_placed(topic, number, placed)
+
+    def _report_joined(
+        self, place: tuple[bytes, int], before: PartitionImage | None, placed: PartitionImage
+    ) -> None:
+        joined = [] if before is None else [n for n in placed.isr if n not in before.isr]
+        if joined:
+            self.on_join(*place, joined)
 
     def _check_placed(self, topic: TopicImage, number: int, placed: PartitionImage) -> None:
         image = self.image

@@ -21,6 +21,7 @@ from barnabas.raft.machine import Raft
 from barnabas.raft.voters import LISTENER, NO_DIRECTORY, Voter
 from barnabas.sim.raft_host import RaftHost, address_of
 from barnabas.sim.raft_network import RaftNetwork
+from barnabas.sim.raft_schism import Schism
 from barnabas.sim.raft_truth import Truth
 from barnabas.sim.world import InvariantError, World
 
@@ -47,6 +48,7 @@ class RaftFaults:
     corrupt: int = 1
     resign: int = 1
     members: int = 2
+    schism: int = 0
     kill_at_vote: float = 0.01
     """How often a node dies right after it answered a candidate, to be back soon."""
     loss: float = 0.02
@@ -161,6 +163,7 @@ class RaftWorld:
             ("corrupt", faults.corrupt),
             ("resign", faults.resign),
             ("members", faults.members),
+            ("schism", faults.schism),
         )
         names, weights = zip(*kinds, strict=True)
         kind = self.world.rng.choices(names, weights)[0]
@@ -295,11 +298,11 @@ class RaftWorld:
                 voter = _raft(host).voters.find(node_id)
                 settled = _raft(host).log.history.offset < _raft(host).high_watermark
                 if voter is not None and voter.directory == directory:
-                    self._remove_voter(host, voter)
+                    self.remove_voter(host, voter)
                 elif settled and voter is not None:
                     del self._lost[node_id]
                 elif voter is None:
-                    self._add_voter(host, self.network.hosts[node_id])
+                    self.add_voter(host, self.network.hosts[node_id])
         if self._lost:
             self.world.after(200, self._replace_voter)
 
@@ -313,13 +316,19 @@ class RaftWorld:
             raft = _raft(host)
             outside = [h for h in self.hosts if raft.voters.find(h.node_id) is None]
             if outside and (len(raft.voters) < 4 or self.world.rng.random() < 0.5):
-                self._add_voter(host, self.world.rng.choice(outside))
+                self.add_voter(host, self.world.rng.choice(outside))
             elif len(raft.voters) > 3:
-                self._remove_voter(host, self.world.rng.choice(raft.voters.voters))
+                self.remove_voter(host, self.world.rng.choice(raft.voters.voters))
             if not raft.is_leader:
                 return
 
-    def _add_voter(self, host: RaftHost, new: RaftHost) -> None:
+    def _do_schism(self) -> None:
+        host = self.active()
+        if host is not None:
+            Schism(self.world, self.network, self).begin(host)
+
+    def add_voter(self, host: RaftHost, new: RaftHost) -> None:
+        """Ask a leader to take a node in."""
         if new.raft is None:
             return
         place = address_of(new.node_id)
@@ -333,7 +342,8 @@ class RaftWorld:
         self.world.note("operator", f"adds {new.node_id} at {host.node_id}")
         host.act(host.life, lambda: _forget(_raft(host).handle_add_voter(request)))
 
-    def _remove_voter(self, host: RaftHost, voter: Voter) -> None:
+    def remove_voter(self, host: RaftHost, voter: Voter) -> None:
+        """Ask a leader to let a voter go."""
         request = remove_raft_voter.RemoveRaftVoterRequest(
             cluster_id=None, voter_id=voter.id, voter_directory_id=voter.directory
         )

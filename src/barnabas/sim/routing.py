@@ -1,7 +1,8 @@
 """Whom a client asks: the leader of a partition, the coordinator of a key, or anybody.
 
 As clients do it, what was learned is used until somebody says that it is wrong or does not answer;
-then anybody is asked again. Where there is one broker, it is asked, and nothing has to be learned.
+then anybody is asked again. Who was deposed and has not heard of it does not lead anybody astray
+who knows a later epoch. Where there is one broker, it is asked, and nothing has to be learned.
 """
 
 from collections.abc import Callable, Iterator
@@ -56,6 +57,8 @@ class Routes:
         self._cluster = cluster
         self._rng = next(iter(cluster.by_id.values())).world.rng
         self._led: dict[TopicPartition, Led] = {}
+        self._epochs: dict[TopicPartition, int] = {}
+        """The latest leader epoch of each partition that was heard of."""
         self._coordinators: dict[Key, int] = {}
         self._nearby: dict[TopicPartition, int] = {}
         self.reads_nearby = False
@@ -107,6 +110,7 @@ class Routes:
     def forget_all(self) -> None:
         """Know nothing, as a process that was just started."""
         self._led.clear()
+        self._epochs.clear()
         self._nearby.clear()
         self._coordinators.clear()
 
@@ -122,8 +126,9 @@ class Routes:
         for found in [] if answer is None else answer.topics:
             self._cluster.on_metadata(host, found)
             for part in found.partitions:
-                if part.leader_id >= 0:
-                    place = TopicPartition(found.name, part.partition_index)
+                place = TopicPartition(found.name, part.partition_index)
+                if part.leader_id >= 0 and part.leader_epoch >= self._epochs.get(place, -1):
+                    self._epochs[place] = part.leader_epoch
                     replicas = tuple(part.replica_nodes)
                     self._led[place] = Led(part.leader_id, part.leader_epoch, replicas)
 

@@ -33,6 +33,7 @@ from barnabas.storage.flush import FlushTask, Unsynced, carry_out
 from barnabas.storage.producers import ProducerStates
 from barnabas.storage.segment import RELATIVE_OFFSET_MAX, Segment
 from barnabas.storage.snapshots import snapshot_offsets, snapshot_path
+from barnabas.storage.walk import in_order, walk
 
 SNAPSHOTS_KEPT = 2
 START_OFFSET_FILE = "log-start-offset"
@@ -355,6 +356,23 @@ class Log:
         self.unsynced.add_folders((self.folder,))
         return paths
 
+    def sound_before(self, offset: int) -> tuple[int, int]:
+        """Return where the segment that holds an offset starts, and up to where it is sound.
+
+        That is at most the offset, and before it where a batch nearby lies about what it holds.
+        """
+        number = bisect_right(self._bases, offset) - 1
+        if number < 0:
+            return offset, offset
+        segment = self.segments[number]
+        start = end = segment.base_offset
+        found = walk(segment.file, 0, segment.size, check=True)
+        for _, header in in_order(found, start, start + RELATIVE_OFFSET_MAX):
+            if header.last_offset >= offset:
+                break
+            end = header.last_offset + 1
+        return start, end
+
     def restart_at(self, offset: int) -> list[str]:
         """Let go of everything and go on, empty, at an offset. Returns files to delete.
 
@@ -417,8 +435,8 @@ class Log:
 
     def _boundary(self, offset: int) -> int:
         """Return where the batch that holds an offset starts, or the offset if none does."""
-        number = bisect_right(self._bases, offset) - 1
-        found = self.segments[number].locate(offset)
+        segment = self.segments[bisect_right(self._bases, offset) - 1]
+        found = segment.locate(offset) if segment.base_offset < offset else None
         return offset if found is None else min(offset, found.header.base_offset)
 
     def _note_truncation(self, offset: int) -> None:

@@ -23,6 +23,7 @@ from barnabas.storage.log import (
 )
 from barnabas.storage.names import INDEX_SUFFIXES, LOG_SUFFIX, numbered
 from barnabas.storage.segment import RELATIVE_OFFSET_MAX, Segment
+from barnabas.storage.snapshots import Doubt
 from barnabas.storage.swap import SWAP_SUFFIX, finish_swap
 from barnabas.storage.walk import header_at, in_order, walk
 
@@ -38,9 +39,9 @@ class Recovered(NamedTuple):
     problems: tuple[str, ...]
     lost_synced: bool = False
     """Whether something is missing that had been synced: the disk did not keep it."""
-    lost_from: int | None = None
-    """Where the log is said to start, if it does not reach down to there: its first segments are
-    gone, and nobody noted that they were deleted."""
+    damaged_from: int | None = None
+    """From where on records are known to be damaged or missing. It is below the log's start where
+    the first segments are gone, and nobody noted that they were deleted."""
 
 
 def open_log(
@@ -70,7 +71,9 @@ def open_log(
         opening.run(clean=False)
     opening.make_safe(clean=clean, new_names=new_names)
     problems = tuple(opening.problems)
-    return Recovered(opening.log, opening.fallen, problems, opening.lost_synced, opening.lost_from)
+    return Recovered(
+        opening.log, opening.fallen, problems, opening.lost_synced, opening.damaged_from
+    )
 
 
 class _Opening:
@@ -81,7 +84,7 @@ class _Opening:
         self.problems: list[str] = []
         self.fallen = 0
         self.lost_synced = False
-        self.lost_from: int | None = None
+        self.damaged_from: int | None = None
         self.recovery_point = recovery_point
         self._recovered = 0
         self._with_markers: set[Segment] = set()
@@ -110,8 +113,8 @@ class _Opening:
             self._rebuild_epochs()
         log.epochs.truncate_end(log.end_offset)
         log.epochs.truncate_start(log.start_offset)
-        log.producers, problems = snapshots.rebuild(log)
-        self.problems += problems
+        log.producers, doubts = snapshots.rebuild(log)
+        self._take_note(doubts)
         if clean and log.active.size and not snapshots.vouches_for(log, log.active, log.end_offset):
             self._unvouched[log.active] = True
         for segment, surprising in self._unvouched.items():
@@ -179,7 +182,8 @@ class _Opening:
                 segment.write_indexes()
                 self.log.unsynced.add_paths(segment.paths[1:])
         except CorruptBatchError as error:
-            self.problems.append(f"{segment.file.path}: {error}; what follows cannot be found")
+            problem = f"{segment.file.path}: {error}; what follows cannot be found"
+            self._take_note([Doubt(problem, segment.next_offset)])
         segment.next_offset = following
         segment.freeze()
         if not snapshots.vouches_for(self.log, segment, following):
@@ -225,6 +229,14 @@ class _Opening:
             end = position + header.size
         return end
 
+    def _take_note(self, doubts: list[Doubt]) -> None:
+        """Remember what to tell, and where the damage begins."""
+        self.problems += [doubt.problem for doubt in doubts]
+        places = [doubt.damaged_at for doubt in doubts if doubt.damaged_at is not None]
+        if self.damaged_from is not None:
+            places.append(self.damaged_from)
+        self.damaged_from = min(places, default=None)
+
     def _set_aside(self, segment: Segment, end: int) -> None:
         """Keep bytes that were synced once but are damaged now: a person may want them."""
         path = f"{segment.paths[0]}.{end}{DAMAGED}"
@@ -260,7 +272,7 @@ class _Opening:
         start = end = log.start_offset
         if log.segments:
             if start < log.segments[0].base_offset:
-                self.lost_from, start = start, log.segments[0].base_offset
+                self.damaged_from, start = start, log.segments[0].base_offset
             end = log.active.next_offset
         self.lost_synced = max(start, end) < self.recovery_point
         if self.lost_synced and not self.problems:
@@ -307,8 +319,8 @@ class _Opening:
     def _rebuild_aborted(self, segment: Segment, *, surprising: bool) -> None:
         """Read from markers which transactions were aborted, where their index may be wrong."""
         log = self.log
-        aborted, problems = snapshots.aborted_in(log, segment)
-        self.problems += problems
+        aborted, doubts = snapshots.aborted_in(log, segment)
+        self._take_note(doubts)
         if segment.aborted.replace(aborted):
             log.unsynced.add_paths((segment.aborted.path,))
             if surprising:

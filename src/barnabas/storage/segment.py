@@ -148,6 +148,8 @@ class Segment:
             number = bisect_left(lasts, offset)
             if number < len(lasts):
                 return self._recent_positions[number]
+        if offset <= self.base_offset:
+            return 0  # though its header may be damaged
         found = self.locate(offset)
         return self.size if found is None else found.position
 

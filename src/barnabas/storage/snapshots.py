@@ -13,7 +13,7 @@ Version 1 knew no transactions, so there were none before a snapshot of that ver
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.model.errors import CorruptBatchError
 from barnabas.model.ports import Disk
@@ -32,6 +32,15 @@ SUFFIX = ".snapshot"
 VERSION = 2
 BEFORE_TRANSACTIONS = 1
 NO_ABORTS = Digest(NONE, 0, crc32c(b""))
+
+
+class Doubt(NamedTuple):
+    """What was not as it should be."""
+
+    problem: str
+    damaged_at: int | None = None
+    """From where on the log's own records cannot be read, if it is they."""
+
 
 _HEAD = struct.Struct(">hI")
 _DIGEST = struct.Struct(">qII")
@@ -100,14 +109,14 @@ def vouch_for(log: "Log", segment: Segment) -> None:
         log.disk.write_atomic(path, encode(states, segment.aborted.digest))
 
 
-def rebuild(log: "Log") -> tuple[ProducerStates, list[str]]:
-    """Return the state as of the end of a log, and what was wrong with its snapshots.
+def rebuild(log: "Log") -> tuple[ProducerStates, list[Doubt]]:
+    """Return the state as of the end of a log, and what was wrong with it and its snapshots.
 
     Starts from the newest good snapshot and replays the batches behind it. Snapshots from beyond
     the end are removed: they speak of batches that are no longer there. Which markers are safe,
     the state has yet to be told.
     """
-    states, start, problems = _newest(log)
+    states, start, doubts = _newest(log)
     for segment in log.segments:
         if segment.next_offset <= start:
             continue
@@ -115,24 +124,28 @@ def rebuild(log: "Log") -> tuple[ProducerStates, list[str]]:
             for _ in _replay(states, segment, start):
                 pass
         except CorruptBatchError as error:
-            problems.append(f"{segment.file.path}: {error}; its producers are not all known")
-    if problems:
+            problem = f"{segment.file.path}: {error}; its producers are not all known"
+            doubts.append(Doubt(problem, max(start, segment.base_offset)))
+    if doubts:
         _forget_vanished(log, states)
-    return states, problems
+    return states, doubts
 
 
-def aborted_in(log: "Log", segment: Segment) -> tuple[list[Aborted], list[str]]:
+def aborted_in(log: "Log", segment: Segment) -> tuple[list[Aborted], list[Doubt]]:
     """Return the transactions that markers in a segment abort, and what kept others hidden."""
     states, start = _as_of(log, segment.base_offset)
     found: list[Aborted] = []
+    reached = segment
     try:
-        for earlier in log.segments:
-            if start < earlier.next_offset <= segment.base_offset:
-                for _ in _replay(states, earlier, start):
+        for reached in log.segments:
+            if start < reached.next_offset <= segment.base_offset:
+                for _ in _replay(states, reached, start):
                     pass
+        reached = segment
         found.extend(_replay(states, segment, segment.base_offset))
     except CorruptBatchError as error:
-        return found, [f"{segment.file.path}: {error}; its aborts are not all known"]
+        problem = f"{reached.file.path}: {error}; its aborts are not all known"
+        return found, [Doubt(problem, reached.base_offset)]
     return found, []
 
 
@@ -155,19 +168,19 @@ def _marker(segment: Segment, position: int, header: BatchHeader) -> bytes:
     return batch
 
 
-def _newest(log: "Log") -> tuple[ProducerStates, int, list[str]]:
-    problems = []
+def _newest(log: "Log") -> tuple[ProducerStates, int, list[Doubt]]:
+    doubts = []
     for offset in reversed(snapshot_offsets(log.disk, log.folder)):
         path = snapshot_path(log.folder, offset)
         if offset <= log.end_offset:
             try:
                 states = decode(log.disk.read_bytes(path))
             except CorruptBatchError as error:
-                problems.append(f"{path}: {error}; made anew from the log")
+                doubts.append(Doubt(f"{path}: {error}; made anew from the log"))
             else:
-                return states, offset, problems
+                return states, offset, doubts
         log.disk.remove(path)
-    return ProducerStates(), log.start_offset, problems
+    return ProducerStates(), log.start_offset, doubts
 
 
 def _as_of(log: "Log", upto: int) -> tuple[ProducerStates, int]:
@@ -185,16 +198,20 @@ def _forget_vanished(log: "Log", states: ProducerStates) -> None:
     It takes nothing of one that is open: where the first batch is gone, the transaction is over.
     """
     for producer_id, first_offset in states.open_transactions().items():
-        if first_offset < log.start_offset:
-            continue
-        segment = next(s for s in reversed(log.segments) if s.base_offset <= first_offset)
-        found = segment.locate(first_offset)
-        header = None if found is None else found.header
-        if header is None or (header.base_offset, header.producer_id) != (
-            first_offset,
-            producer_id,
-        ):
+        if first_offset >= log.start_offset and not _may_begin_at(log, first_offset, producer_id):
             states.forget_transaction(producer_id)
+
+
+def _may_begin_at(log: "Log", offset: int, producer_id: int) -> bool:
+    """Tell whether a producer's batch stands at an offset, or may, for the log is damaged there."""
+    segment = next(s for s in reversed(log.segments) if s.base_offset <= offset)
+    try:
+        found = segment.locate(offset)
+    except CorruptBatchError:
+        return True
+    if found is None:
+        return False
+    return (found.header.base_offset, found.header.producer_id) == (offset, producer_id)
 
 
 def _encode_producers(states: ProducerStates) -> Iterator[bytes]:

@@ -82,6 +82,24 @@ def test_a_copy_without_its_beginning_is_fetched_anew() -> None:
     assert ends(partition) == (2, 2)
 
 
+@pytest.mark.parametrize("byte", [5, 11, 16, 40], ids=["offset", "length", "magic", "content"])
+def test_damage_at_the_start_of_a_sealed_segment_is_cut_and_the_copy_leads_nobody(
+    byte: int,
+) -> None:
+    stand, copy = follower({"segment.bytes": "1024"})
+    for offset in range(0, 60, 2):
+        copy.take(told(batch_at(offset, 1), high=offset + 2))
+    partition = stand.partition
+    segment = partition.log.segments[1]
+    stand.disk.flip(segment.paths[0], byte * 8)
+    segment.trust.forget(segment)
+    partition.found_damage(segment.base_offset + 3)
+    assert copy.bounds == (0, segment.base_offset)
+    assert partition.is_unfit
+    copy.take(told(batch_at(segment.base_offset, 1), high=segment.base_offset + 2))
+    assert not partition.is_unfit
+
+
 def test_a_damaged_batch_is_refused_and_what_came_before_it_stays() -> None:
     stand, copy = follower()
     damaged = bytearray(batch_at(2, 1))

@@ -296,6 +296,23 @@ def test_a_copy_whose_disk_lost_records_declines_to_lead_until_it_has_them_again
     assert not loser.partition.lost_records
 
 
+def test_a_copy_that_found_damage_when_it_was_opened_declines_to_lead_and_is_repaired() -> None:
+    replicas = ready()
+    send(leader_of(replicas), 2)
+    replicas.calm(12)
+    damaged = replicas.stands[2]
+    damaged.partition.damaged_at = 0
+    replicas.move(2)
+    damaged.hear()
+    ((_, _, request, _),) = replicas.proposals
+    assert proposed(request) == [1, 3]
+    assert not damaged.partition.leads
+    replicas.calm(30)
+    assert (replicas.placed.leader, sorted(replicas.placed.isr)) == (1, [1, 2, 3])
+    assert not damaged.partition.is_unfit
+    assert ends(replicas) == [2, 2, 2]
+
+
 def test_the_last_one_leads_whatever_its_disk_lost() -> None:
     replicas = ready({"min.insync.replicas": "1"})
     loser = replicas.stands[2]

@@ -10,7 +10,7 @@ from barnabas.model.coordination import (
     Outcome,
     ProducerIdAndEpoch,
 )
-from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
 from barnabas.model.ids import TopicPartition
 from barnabas.model.pending import Pending
 from barnabas.node.coordinators import java_hash
@@ -153,6 +153,21 @@ def test_a_successor_has_the_same_state() -> None:
     again = shard_on(edge).machine
     assert again.is_loaded
     assert (again.kept, again.waiting) == ({b"k": b"2"}, {b"t": b"3"})
+
+
+def test_damage_in_what_was_stored_is_made_known_so_that_somebody_else_leads() -> None:
+    edge, shard = started()
+    shard.run(lambda: shard.machine.note(b"good", b"1"))
+    shard.run(lambda: shard.machine.note(b"bad", b"1"))
+    edge.settle()
+    partition = shard.partition
+    segment = partition.log.active
+    segment.trust.starts_at(segment.size)  # as after a start
+    assert isinstance(edge.disk, MemoryDisk)
+    edge.disk.flip(segment.paths[0], (segment.size - 1) * 8)
+    with pytest.raises(CorruptBatchError):
+        shard_on(edge)
+    assert partition.damaged_at == 1
 
 
 class TestClosing:

@@ -258,6 +258,39 @@ def test_a_transaction_whose_marker_is_known_to_no_good_snapshot_does_not_stay_o
     assert again.log.producers.open_transactions() == {}
 
 
+def test_damage_where_a_transaction_begins_is_told_and_does_not_stop_the_start() -> None:
+    disk = MemoryDisk()
+    log = open_log(disk, FOLDER, SETTINGS, root="data").log
+    append(log, make_batch(producer=(7, 0, 0), attributes=TRANSACTIONAL))
+    log.roll()
+    append(log, make_batch())
+    log.roll()
+    log.flush()
+    for offset in snapshots.snapshot_offsets(disk, FOLDER)[1:]:
+        disk.flip(snapshots.snapshot_path(FOLDER, offset), 100)
+    for bit in (16 * 8, 23 * 8):  # the magic of the first batch, and how many records it has
+        disk.flip(f"{FOLDER}/{0:020d}.log", bit)
+    found = open_log(disk, FOLDER, SETTINGS, root="data", recovery_point=log.end_offset)
+    assert (found.log.end_offset, found.damaged_from) == (log.end_offset, 0)
+    append(found.log, make_batch())
+
+
+def test_a_damaged_marker_is_told_for_readers_would_take_aborted_records_for_committed() -> None:
+    disk = MemoryDisk()
+    log = open_log(disk, FOLDER, SETTINGS, root="data").log
+    append(log, make_batch(producer=(7, 0, 0), attributes=TRANSACTIONAL))
+    append(log, make_marker(7, commit=False))
+    log.roll()
+    append(log, make_batch())
+    log.flush()
+    path = f"{FOLDER}/{0:020d}"
+    disk.flip(f"{path}.log", (disk.size(f"{path}.log") - 1) * 8)
+    disk.remove(f"{path}.txnindex")
+    found = open_log(disk, FOLDER, SETTINGS, root="data", recovery_point=log.end_offset)
+    assert "aborts are not all known" in found.problems[0]
+    assert found.damaged_from == 0
+
+
 @pytest.mark.parametrize("left", [7, 34], ids=["torn", "whole"])
 def test_an_index_whose_segment_a_power_cut_took_does_not_join_the_next_one(left: int) -> None:
     disk = MemoryDisk()

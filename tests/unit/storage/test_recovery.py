@@ -137,11 +137,11 @@ def test_a_missing_beginning_is_told_from_one_that_was_deleted() -> None:
     disk, log = filled(20)
     disk.remove(log.segments[0].paths[0])
     found = opened(disk)
-    assert (found.log.start_offset, found.lost_from) == (log.segments[1].base_offset, 0)
+    assert (found.log.start_offset, found.damaged_from) == (log.segments[1].base_offset, 0)
     disk, log = filled(20)
     log.drop_segments(1)
     found = opened(disk)
-    assert (found.log.start_offset, found.lost_from) == (log.start_offset, None)
+    assert (found.log.start_offset, found.damaged_from) == (log.start_offset, None)
 
 
 def test_damage_below_the_recovery_point_is_set_aside_for_a_person() -> None:
@@ -206,6 +206,7 @@ def test_a_damaged_sealed_segment_of_a_clean_log_keeps_what_follows() -> None:
     found = opened(disk, clean=True, point=40)
     assert found.log.end_offset == 40
     assert "cannot be found" in found.problems[0]
+    assert found.damaged_from == second.base_offset
     third = found.log.segments[2].base_offset
     piece = found.log.read(third, 1 << 20, 40, at_least_one=True)
     assert piece is not None
