@@ -16,7 +16,7 @@ begins of which it is not known, or not safe yet, how it ended.
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from barnabas.effects import Effect, Flush, Notice
 from barnabas.metadata.image import INTERNAL_TOPICS, PartitionImage
@@ -25,6 +25,7 @@ from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
 from barnabas.model.ids import TopicId, TopicPartition
 from barnabas.model.ports import FileSlice
 from barnabas.node.group_commit import GroupCommit
+from barnabas.node.interests import Copier, Keeper, Waiting, Watcher
 from barnabas.node.refusals import Refusals
 from barnabas.node.validation import checked
 from barnabas.protocol.fetch import Diverging
@@ -42,49 +43,12 @@ from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.producers import SentBatch
 
 
-class Watcher(Protocol):
-    """Whoever wants to know that there is more to read."""
-
-    def on_progress(self) -> None:
-        """Hear that the high watermark moved; the last stable offset may have, too."""
-
-
-class Copier(Watcher, Protocol):
-    """A follower, who wants to know that there is more to copy."""
-
-    def on_committed(self) -> None:
-        """Hear that the high watermark moved, which can wait until there is more to say."""
-
-
-class Keeper(Protocol):
-    """Whoever looks after a copy in its role."""
-
-    def synced(self) -> None:
-        """Hear that the log is as safe as its topic wants it, up to its end."""
-
-    def damaged(self) -> None:
-        """Hear that stored records are damaged, from `damaged_at` on."""
-
-    def retired(self) -> None:
-        """Hear that the copy is not wanted any more."""
-
-
 class Appended(NamedTuple):
     """Where a batch is, and the high watermark that makes it safe."""
 
     base_offset: int
     append_time_ms: int
     required_offset: int
-
-
-class Waiting(NamedTuple):
-    """Whoever waits for an offset to become safe."""
-
-    offset: int
-    action: Callable[[], None]
-    gone: Callable[[], None] | None
-    """Called instead where the partition goes away before, which `retired` then says, or
-    somebody else leads it."""
 
 
 # As for headers: once a batch.
