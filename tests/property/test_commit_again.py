@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.handlers.registry import dispatch
-from barnabas.handlers.shapes import Shapes
+from barnabas.handlers.shapes import LESSONS_MAX, Shapes
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
 from barnabas.protocol.messages.create_partitions import (
@@ -122,6 +122,24 @@ def test_the_short_way_is_taken(tmp_path: Path, version: int) -> None:
         member.commit("g", {("a", 0): offset, ("a", 2): offset}, version)
     assert member.short == 3
     assert committed(member.talk, "g") == {("a", 0): Position(4), ("a", 2): Position(4)}
+
+
+def test_a_member_that_connects_often_keeps_the_short_way(tmp_path: Path) -> None:
+    member = Member(tmp_path, short=True)
+    for connection in range(2 * LESSONS_MAX):
+        member.prefix_bytes = 0
+        for offset in range(2):
+            member.commit("g", {("a", 0): 10 * connection + offset}, 9)
+    assert member.short == 2 * LESSONS_MAX - 1
+    assert committed(member.talk, "g") == {("a", 0): Position(20 * LESSONS_MAX - 9)}
+
+
+def test_a_new_leader_epoch_is_learnt_anew(tmp_path: Path) -> None:
+    member = Member(tmp_path, short=True)
+    for epoch in (1, 2):
+        for offset in range(4):
+            member.commit("g", {("a", 0): Position(offset, epoch, "")}, 9)
+    assert member.short == 2 + 3
 
 
 def test_it_ends_with_the_topic(tmp_path: Path) -> None:

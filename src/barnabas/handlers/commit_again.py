@@ -55,21 +55,35 @@ class CommitShape:
         self._answer_rest = respond(ErrorCode.NONE)[CORRELATION_BYTES:]
         self._answer = Struct(f">ii{len(self._answer_rest)}s")
 
+    def fits(self, frame: memoryview, prefix_bytes: int) -> bool:
+        """Tell whether a commit that came the long way is one of these, and could be served."""
+        try:
+            shard = self._coordinators.shard_for(self._group)
+        except ApiError:
+            return False
+        return self._is_current(shard) and self._read(frame, prefix_bytes) is not None
+
     def answer(
         self, frame: memoryview, prefix_bytes: int, correlation_id: int, now_ms: int
     ) -> bytes | Pending[list[Chunk]] | None:
         """Store the offsets of one more commit."""
-        offsets = self._holes.read(frame[prefix_bytes - len(self._holes.first_constant) :])
+        offsets = self._read(frame, prefix_bytes)
         if offsets is None:
             return None
         try:
             shard = self._coordinators.shard_for(self._group)
-            if shard.machine.offsets is not self._commit.offsets or not self._commit.is_taken():
+            if not self._is_current(shard):
                 return None
             required = self._store(shard, offsets, now_ms)
         except ApiError:
             return None  # refused without a trace: the long way says why
         return self._tell(shard, required, correlation_id)
+
+    def _is_current(self, shard: Shard[GroupMachine]) -> bool:
+        return shard.machine.offsets is self._commit.offsets and self._commit.is_taken()
+
+    def _read(self, frame: memoryview, prefix_bytes: int) -> tuple[int, ...] | None:
+        return self._holes.read(frame[prefix_bytes - len(self._holes.first_constant) :])
 
     def _store(self, shard: Shard[GroupMachine], offsets: tuple[int, ...], now_ms: int) -> int:
         commit = self._commit

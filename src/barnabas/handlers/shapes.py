@@ -12,6 +12,7 @@ from struct import Struct
 from typing import Protocol
 
 from barnabas.handlers import commit_again, produce_again
+from barnabas.handlers.commit_again import CommitShape
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
 from barnabas.node.node import Node
@@ -46,6 +47,8 @@ class Shapes:
         """By its size, the part that is looked up: key and version of the API as one number, the
         correlation id, and the bytes after it."""
         self._commits_seen: dict[bytes, int] = {}
+        self._commits_known: dict[bytes, int] = {}
+        """How far a member's last shape reaches."""
 
     def answer(self, frame: memoryview, prefix_bytes: int, now_ms: int) -> ShortAnswer:
         """Serve a request with a known shape; None where there is none.
@@ -53,11 +56,7 @@ class Shapes:
         `prefix_bytes` is how far the connection's last request was like others of its shape: for
         most connections that is the same in the next one.
         """
-        head = self._heads.get(prefix_bytes)
-        if head is None or len(frame) < prefix_bytes:
-            return None
-        api, correlation_id, beginning = head.unpack_from(frame)
-        shape = self._known.get((api, beginning))
+        shape, correlation_id = self._find(frame, prefix_bytes)
         if shape is None:
             return None
         return shape.answer(frame, prefix_bytes, correlation_id, now_ms)
@@ -78,13 +77,29 @@ class Shapes:
         """
         if len(self._commits_seen) >= SHAPES_MAX:
             self._commits_seen.clear()
+            self._commits_known.clear()
         signature = commit_again.signature(header, request, len(frame))
+        known = self._commits_known.get(signature, 0)
+        shape = self._find(frame, known)[0]
+        if isinstance(shape, CommitShape) and shape.fits(frame, known):
+            return known  # it was another connection that learnt it
         seen = self._commits_seen.get(signature, 0)
         self._commits_seen[signature] = seen + 1
         if not 0 < seen <= LESSONS_MAX:
             return 0
         learnt = commit_again.learn(self._node, frame, header, request, now_ms)
-        return 0 if learnt is None else self._keep(frame, *learnt)
+        if learnt is None:
+            return 0
+        self._commits_known[signature] = self._keep(frame, *learnt)
+        return self._commits_known[signature]
+
+    def _find(self, frame: memoryview, prefix_bytes: int) -> tuple[Shape | None, int]:
+        """Return the shape that a request begins like, and its correlation id."""
+        head = self._heads.get(prefix_bytes)
+        if head is None or len(frame) < prefix_bytes:
+            return None, 0
+        api, correlation_id, beginning = head.unpack_from(frame)
+        return self._known.get((api, beginning)), correlation_id
 
     def _keep(self, frame: memoryview, shape: Shape, prefix_bytes: int) -> int:
         if len(self._known) >= SHAPES_MAX:
