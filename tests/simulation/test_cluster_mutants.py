@@ -262,7 +262,7 @@ MUTANTS = [
     (joins_before_epoch_start, Theme.LOG, KILLS),
     (partition_epochs_do_not_matter, Theme.LOG, CUTS),
     (leader_epochs_do_not_matter, Theme.LOG, CUTS),
-    (broker_epochs_do_not_matter, Theme.LOG, KILLS),
+    (broker_epochs_do_not_matter, Theme.GROUPS, KILLS),
     (fenced_replicas_join, Theme.LOG, None),
     (stopping_replicas_join, Theme.LOG, STOPS),
     (nobody_is_eligible, Theme.LOG, WEAK),
