@@ -20,6 +20,8 @@ from barnabas.testing.waiting import eventually
 
 DESCRIBE_QUORUM = 55
 PATIENCE_S = 120.0
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "BARNABAS_BROKERS"}
+"""How many brokers other tests are to have is no setting of a broker, which would refuse it."""
 
 pytestmark = [
     pytest.mark.compat,
@@ -32,6 +34,7 @@ pytestmark = [
 def barnabas(*words: str, stdin: bytes = b"", code: int = 0) -> bytes:
     done = subprocess.run(
         [sys.executable, "-m", "barnabas.cli", *words],
+        env=ENVIRONMENT,
         input=stdin,
         capture_output=True,
         check=False,
@@ -48,6 +51,7 @@ class Foreground:
     def __init__(self, *words: str) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "barnabas.cli", *words, "--json"],
+            env=ENVIRONMENT,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
