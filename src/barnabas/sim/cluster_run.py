@@ -18,7 +18,7 @@ from barnabas.sim.cluster import Cluster
 from barnabas.sim.cluster_faults import ClusterFaults
 from barnabas.sim.cluster_weather import ClusterWeather
 from barnabas.sim.copies import Copies
-from barnabas.sim.operators import Founder, Operator
+from barnabas.sim.operators import Founder, Operator, Scribbler
 from barnabas.sim.proposals import judge
 from barnabas.sim.quorum import Quorum
 from barnabas.sim.run import SMALL_SEGMENT_BYTES, Result, Run, played
@@ -99,6 +99,9 @@ class ClusterRun(Run):
             operator = Operator(self.world, self.cluster, "operator")
             operator.partitions = self.scenario.data
             self.scenario.actors.append(operator)
+            scribbler = Scribbler(self.world, self.cluster, "scribbler")
+            scribbler.operator = operator
+            self.scenario.actors.append(scribbler)
 
     def _weather(self) -> Weather:
         return ClusterWeather(self.world, self.scenario, self.hardship, self.quorum)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.errors import ErrorCode
 from barnabas.model.ids import TopicPartition
 from barnabas.protocol.message import Message
@@ -25,8 +26,11 @@ from barnabas.protocol.messages.incremental_alter_configs import (
 )
 from barnabas.sim.actor import Asking, Sleep, Talk
 from barnabas.sim.coordinated import Coordinated
+from barnabas.sim.host import START_MS
+from barnabas.sim.requests import BY_NAME, batch_of, produce_to
 from barnabas.sim.world import InvariantError
 
+NOBODY = ProducerIdAndEpoch(-1, -1)
 COPIES = 3
 TIMEOUT_MS = 5_000
 PREFERRED = 0
@@ -89,6 +93,8 @@ class Operator(Operating):
 
     partitions: Sequence[TopicPartition]
     """Those whose copies are moved about."""
+    trial: str | None = None
+    """The topic that is about to be deleted."""
     _made = 0
 
     def life(self) -> Talk:
@@ -141,6 +147,7 @@ class Operator(Operating):
             ErrorCode.TOPIC_ALREADY_EXISTS,
             ErrorCode.INVALID_REPLICATION_FACTOR,
         )
+        self.trial = name
         yield Sleep(self.rng.randint(0, 1_000))
         request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=TIMEOUT_MS)
         yield from self.insist(
@@ -148,3 +155,20 @@ class Operator(Operating):
             lambda answer: int(answer.responses[0].error_code),
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         )
+
+
+class Scribbler(Coordinated):
+    """Writes to topics on trial until after they are deleted; whatever becomes of it."""
+
+    operator: Operator
+
+    def life(self) -> Talk:
+        """Write again and again."""
+        while not self.closing:
+            yield Sleep(self.rng.randint(0, 60))
+            topic = self.operator.trial
+            if topic is not None:
+                now_ms = START_MS + self.world.now_ms
+                content = batch_of([self.name], NOBODY, -1, transactional=False, now_ms=now_ms)
+                partition = TopicPartition(topic, self.rng.randint(0, 1))
+                yield from self.ask(produce_to(partition, content), BY_NAME)
