@@ -94,6 +94,11 @@ class LocalCopy:
                 verify(batch, header)
                 if header.base_offset < log.end_offset:
                     self._begin_within(header)
+                if header.base_offset < log.end_offset <= header.last_offset:
+                    # No batch ends there: the last one here lies about its offset.
+                    problem = f"no batch of the leader's ends at {log.end_offset}"
+                    partition.found_damage(header.base_offset)
+                    raise CorruptBatchError(problem)
                 log.append_copied(batch, header)
                 written += header.size
         finally:
