@@ -101,10 +101,14 @@ class LocalCopy:
     def _append(self, records: memoryview, headers: list[BatchHeader]) -> None:
         if not headers:
             return
-        log = self._partition.log
-        if headers[0].base_offset < log.end_offset:
-            self._begin_within(headers[0])
+        log, first = self._partition.log, headers[0]
+        if first.base_offset < log.end_offset:
+            self._begin_within(first)
         end_offset = log.end_offset
+        if first.base_offset < end_offset <= first.last_offset:
+            # No batch ends there: the last one here lies about its offset.
+            self._partition.found_damage(first.base_offset)
+            raise CorruptBatchError(f"no batch of the leader's ends at {end_offset}")
         try:
             log.append_copied(records, headers)
         finally:

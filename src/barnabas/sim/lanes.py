@@ -9,13 +9,18 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.effects import Address, Ask
-from barnabas.protocol.headers import response_header
+from barnabas.protocol.codec import decode_exact
+from barnabas.protocol.headers import parse_request_header, response_header
+from barnabas.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 from barnabas.sim.frames import frame_of
 from barnabas.sim.network import Link
 from barnabas.sim.world import InvariantError
+from barnabas.storage.producers import RAISES_EPOCH_FROM
 
 if TYPE_CHECKING:
     from barnabas.sim.host import Host
+
+WRITE_TXN_MARKERS = 27
 
 
 class Asked(NamedTuple):
@@ -75,6 +80,7 @@ class Lane:
         self._link = link = Link(
             self._host.world, other, self._host.name, on_answer, on_lost, peer=True
         )
+        link.is_spared = ends_old_transaction
         return link
 
     def _hear(self, content: bytes) -> None:
@@ -104,6 +110,18 @@ class Lane:
         for asked in left:
             done = asked.ask.done
             self._host.world.after(0, partial(self._host.act, self._life, partial(done, None)))
+
+
+def ends_old_transaction(frame: bytes) -> bool:
+    """Tell whether a request has markers of a transaction from before KIP-890.
+
+    One that comes late ends the producer's next transaction, as it does in Kafka.
+    """
+    header = parse_request_header(memoryview(frame))
+    if header.api_key != WRITE_TXN_MARKERS:
+        return False
+    request = decode_exact(WriteTxnMarkersRequest, header.api_version, frame[header.body :])
+    return any(marker.transaction_version < RAISES_EPOCH_FROM for marker in request.markers)
 
 
 class Lanes:

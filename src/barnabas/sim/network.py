@@ -58,6 +58,8 @@ class Link:
         self._on_answer = on_answer
         self._on_lost = on_lost
         self._may_be_late = may_be_late
+        self.is_spared: Callable[[bytes], bool] = lambda _: False
+        """Which requests are lost with a connection that breaks, for they must not be late."""
         self._open = True
         self._dead = False
         self._up: deque[bytes] = deque()
@@ -94,7 +96,7 @@ class Link:
         self._open = False
         world, rng = self._world, self._world.rng
         left, self._up = list(self._up), deque()
-        arriving = left[: rng.randint(0, len(left))]
+        arriving = [each for each in left[: rng.randint(0, len(left))] if not self.is_spared(each)]
         late_ms = rng.randint(0, self._host.faults.late_ms_max) if self._may_be_late else 0
         world.after(late_ms, lambda: self._arrive_late(arriving))
         world.after(self._way_down_ms(), self._on_lost)

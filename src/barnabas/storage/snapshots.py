@@ -128,6 +128,7 @@ def rebuild(log: "Log") -> tuple[ProducerStates, list[Doubt]]:
             doubts.append(Doubt(problem, max(start, segment.base_offset)))
     if doubts:
         _forget_vanished(log, states)
+    doubts += _damaged_beginnings(log, states)
     return states, doubts
 
 
@@ -200,6 +201,25 @@ def _forget_vanished(log: "Log", states: ProducerStates) -> None:
     for producer_id, first_offset in states.open_transactions().items():
         if first_offset >= log.start_offset and not _may_begin_at(log, first_offset, producer_id):
             states.forget_transaction(producer_id)
+
+
+def _damaged_beginnings(log: "Log", states: ProducerStates) -> Iterator[Doubt]:
+    """Look closely at the batches with which open transactions begin.
+
+    Headers are taken at their word here. A bit that tips over in one may open a transaction of
+    nobody, which never ends; and nobody reads beyond it, so nobody would find out.
+    """
+    for first_offset in states.open_transactions().values():
+        if first_offset < log.start_offset:
+            continue
+        segment = next(s for s in reversed(log.segments) if s.base_offset <= first_offset)
+        try:
+            found = segment.locate(first_offset)
+            if found is not None:
+                verify(segment.file.read(found.position, found.header.size), found.header)
+        except CorruptBatchError as error:
+            problem = f"{segment.file.path}: {error}; a transaction seems to begin there"
+            yield Doubt(problem, first_offset)
 
 
 def _may_begin_at(log: "Log", offset: int, producer_id: int) -> bool:

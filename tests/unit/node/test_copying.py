@@ -100,6 +100,15 @@ def test_damage_at_the_start_of_a_sealed_segment_is_cut_and_the_copy_leads_nobod
     assert not partition.is_unfit
 
 
+def test_a_log_that_ends_where_no_batch_does_is_cut_to_what_is_sound() -> None:
+    stand, copy = follower()
+    copy.take(told(batch_at(0, 1), batch_at(3, 1)))  # which is at 2, but for a bit
+    with pytest.raises(CorruptBatchError, match="ends at 5"):
+        copy.take(told(batch_at(4, 1)))
+    assert copy.bounds == (0, 2)
+    assert stand.partition.is_unfit
+
+
 def test_a_damaged_batch_is_refused_and_what_came_before_it_stays() -> None:
     stand, copy = follower()
     damaged = bytearray(batch_at(2, 1))

@@ -275,6 +275,25 @@ def test_damage_where_a_transaction_begins_is_told_and_does_not_stop_the_start()
     append(found.log, make_batch())
 
 
+def test_a_transaction_of_nobody_that_a_flipped_bit_opens_is_known_as_damage() -> None:
+    disk = MemoryDisk()
+    log = open_log(disk, FOLDER, SETTINGS, root="data").log
+    append(log, make_batch())
+    at = log.active.size
+    append(log, make_batch(producer=(7, 0, 0), attributes=TRANSACTIONAL))
+    append(log, make_marker(7, commit=True))
+    log.flush()
+    disk.flip(log.active.paths[0], (at + 45) * 8)  # the producer's id
+    found = open_log(disk, FOLDER, SETTINGS, root="data", recovery_point=log.end_offset)
+    assert len(found.log.producers.open_transactions()) == 1
+    assert found.damaged_from == 1
+    sound = open_log(MemoryDisk(), FOLDER, SETTINGS, root="data").log
+    append(sound, make_batch(producer=(7, 0, 0), attributes=TRANSACTIONAL))
+    sound.flush()
+    again = open_log(sound.disk, FOLDER, SETTINGS, root="data", recovery_point=sound.end_offset)
+    assert (again.damaged_from, len(again.log.producers.open_transactions())) == (None, 1)
+
+
 def test_a_damaged_marker_is_told_for_readers_would_take_aborted_records_for_committed() -> None:
     disk = MemoryDisk()
     log = open_log(disk, FOLDER, SETTINGS, root="data").log
