@@ -90,7 +90,8 @@ def _shares(waiting: Mapping[TopicPartition, int], limit: int) -> dict[TopicPart
     """Share a limit that is less than all in proportion, one at the least."""
     total = sum(waiting.values())
     shares = {place: max(1, limit * count // total) for place, count in waiting.items()}
-    by_fraction = sorted(waiting, key=lambda place: -(limit * waiting[place] % total))
+    with_more = [place for place, count in waiting.items() if shares[place] < count]
+    by_fraction = sorted(with_more, key=lambda place: -(limit * waiting[place] % total))
     for place in by_fraction[: max(0, limit - sum(shares.values()))]:
         shares[place] += 1
     largest = [(-share, waiting[place], place) for place, share in shares.items()]

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from barnabas.model.ids import TopicPartition
@@ -25,6 +25,7 @@ sizes = st.lists(st.integers(0, 10_000), min_size=1, max_size=12)
 
 
 @given(sizes, st.integers(1, 20_000))
+@example([1, 2, 0, 33], 32)
 def test_a_limit_is_used_up_and_never_passed(waiting: list[int], limit: int) -> None:
     start = {TopicPartition("t", n): 5 for n in range(len(waiting))}
     latest = {TopicPartition("t", n): 5 + size for n, size in enumerate(waiting)}
