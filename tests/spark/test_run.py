@@ -47,6 +47,7 @@ def until(
     return next(picture for picture in seen if wanted(picture))
 
 
+@pytest.mark.slow
 def test_jobs_run_until_they_are_asked_to_stop(filled: Broker, tmp_path: Path) -> None:
     place = ["--bootstrap", filled.bootstrap, "--lake", str(tmp_path / "lake")]
     options = ["--trigger", "1s", "--json", "--every", "0.5s", "--jobs", "bronze,silver"]
