@@ -1,30 +1,32 @@
 """Transactions whose coordinator, partitions and groups are on different brokers."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from barnabas.metadata.image import GROUPS_TOPIC, TRANSACTIONS_TOPIC
 from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.errors import ErrorCode
 from barnabas.model.ids import TopicPartition
-from barnabas.model.pending import Pending
 from barnabas.node import coordinators as coordinators_module
 from barnabas.protocol.markers import COMMIT, parse_marker
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
 from barnabas.testing.batches import batches_in
 from barnabas.testing.dialogue import Exchange
 from barnabas.testing.offset_requests import (
-    Position,
-    commit_request,
-    committed,
     transactional_request,
 )
 from barnabas.testing.requests import batch, error_codes, produce
+from barnabas.testing.spread_transactions import (
+    A0,
+    A1,
+    COORDINATOR,
+    GROUPS,
+    commit_code,
+    spread,
+    state,
+)
 from barnabas.testing.together import Together
 from barnabas.testing.transaction_requests import (
-    NAME,
     add,
     add_codes,
     add_offsets,
@@ -43,27 +45,12 @@ from barnabas.testing.transactions import raised
 ADD, MARK = 24, 27
 VERIFIES, ADDS = 11, 12
 OLD_END, NEW_END = 4, 5
-COORDINATOR = TopicPartition(TRANSACTIONS_TOPIC, 0)
-GROUPS = TopicPartition(GROUPS_TOPIC, 0)
-A0, A1 = TopicPartition("a", 0), TopicPartition("a", 1)
 NOT_COORDINATOR = ErrorCode.NOT_COORDINATOR
 
 
 @pytest.fixture
 def brokers(tmp_path: Path) -> Together:
-    """The coordinator is 1, the partitions are led by 2 and 3, groups live on 3."""
-    made = Together(tmp_path)
-    made.create("a", [2, 3])
-    made.create(TRANSACTIONS_TOPIC, [1], {"cleanup.policy": "compact"})
-    made.create(GROUPS_TOPIC, [3], {"cleanup.policy": "compact"})
-    return made
-
-
-def state(brokers: Together, number: int = 1) -> str:
-    shard = brokers[number].node.coordinators.transactions.shard_for(NAME)
-    found = shard.machine.describe(NAME).response
-    assert not isinstance(found, Pending)
-    return found.state.label
+    return spread(tmp_path)
 
 
 def send(
@@ -317,12 +304,6 @@ class TestGuards:
         assert not is_open(brokers, GROUPS, producer)
 
 
-def commit_code(exchange: Exchange) -> int:
-    ((part,),) = [topic.partitions for topic in exchange.answer.topics]
-    found: int = part.error_code
-    return found
-
-
 class TestMarkers:
     def begin(self, brokers: Together) -> ProducerIdAndEpoch:
         """Write to both partitions in a transaction."""
@@ -543,67 +524,6 @@ class TestFailover:
         again = [produce(brokers[3], "a", content) for content in sent]
         assert [(r.error_code, r.base_offset) for r in again] == [(0, o) for o in offsets]
         assert brokers.partition(3, A0).log.end_offset == 9
-
-
-class TestOffsets:
-    """TxnOffsetCommit at one broker, the transaction's coordinator at another."""
-
-    def begin(self, brokers: Together, version: int) -> tuple[ProducerIdAndEpoch, Any]:
-        brokers[3].ask(commit_request("g", {A0: 1}), 9)
-        producer = initialize(brokers[1])
-        if version < 5:
-            assert add_offsets(brokers[1], producer, "g") == 0
-        request = transactional_request("g", {A0: 5}, producer)
-        return producer, brokers[3].send(request, version)
-
-    @pytest.mark.parametrize("version", [3, 5])
-    @pytest.mark.parametrize("commit", [True, False])
-    def test_they_count_once_the_transaction_commits(
-        self, brokers: Together, version: int, commit: bool
-    ) -> None:
-        producer, exchange = self.begin(brokers, version)
-        assert commit_code(exchange) == 0
-        assert committed(brokers[3], "g") == {A0: Position(1)}
-        assert send_end(brokers[1], producer, commit=commit).answer.error_code == 0
-        assert committed(brokers[3], "g") == {A0: Position(5 if commit else 1)}
-        assert state(brokers) == ("CompleteCommit" if commit else "CompleteAbort")
-
-    def test_one_that_was_not_added(self, brokers: Together) -> None:
-        producer = initialize(brokers[1])
-        add(brokers[1], producer, A0)
-        exchange = brokers[3].send(transactional_request("g", {A0: 5}, producer), 4)
-        assert commit_code(exchange) == ErrorCode.TRANSACTION_ABORTABLE
-
-    def test_the_group_moves_before_the_end(self, brokers: Together) -> None:
-        producer, _ = self.begin(brokers, 5)
-        brokers.move(*GROUPS, to=2)
-        end(brokers[1], producer)
-        assert state(brokers) == "CompleteCommit"
-        assert committed(brokers[2], "g") == {A0: Position(5)}
-
-    def test_the_end_comes_while_the_group_is_read(
-        self, brokers: Together, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        producer, _ = self.begin(brokers, 5)
-        for offset in range(3):
-            brokers[3].ask(commit_request("g", {A1: offset}), 9)
-        monkeypatch.setattr(coordinators_module, "LOADED_AT_ONCE_BYTES", 1)
-        brokers.move(*GROUPS, to=2)
-        end(brokers[1], producer)
-        assert state(brokers) == "CompleteCommit"
-        brokers.pass_time(20)
-        assert committed(brokers[2], "g") == {A0: Position(5), A1: Position(2)}
-
-    def test_both_move_before_the_end(self, brokers: Together) -> None:
-        producer, _ = self.begin(brokers, 5)
-        brokers.hold(MARK)
-        end(brokers[1], producer)
-        brokers.move(*GROUPS, to=2)
-        brokers.move(*COORDINATOR, to=3)
-        brokers.release()
-        brokers.pass_time(50)
-        assert state(brokers, 3) == "CompleteCommit"
-        assert committed(brokers[2], "g") == {A0: Position(5)}
 
 
 def test_produce_in_a_transaction_where_everything_is_on_one_broker(brokers: Together) -> None:
