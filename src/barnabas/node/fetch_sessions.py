@@ -19,6 +19,7 @@ FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
 EPOCH_MAX = (1 << 31) - 1
 CONSUMER = -1
+NOTHING = (-1, -1, -1)
 
 
 class Followed:
@@ -33,7 +34,17 @@ class Followed:
         self.partition: Partition | None = None
         self.is_busy = False
         """Whether it is a follower's, who has not come back since it was sent something."""
-        self._sent = (-1, -1, -1)
+        self._sent = NOTHING
+
+    def want(self, wanted: FetchPartition) -> None:
+        """Go on from somewhere else.
+
+        What was told of another leader epoch, a follower may have left aside.
+        """
+        if wanted.leader_epoch != self.wanted.leader_epoch:
+            self._sent = NOTHING
+        self.wanted = wanted
+        self.is_busy = False
 
     def attach(self, partition: Partition) -> None:
         """Hear of the partition's progress from here on."""
@@ -109,8 +120,7 @@ class Follower:
                 if followed is None:
                     followed = self.followed[place] = Followed(self, key, wanted)
                 else:
-                    followed.wanted = wanted
-                    followed.is_busy = False
+                    followed.want(wanted)
                 self.suspects[followed] = None
 
     def forget(self, forgotten: Iterable[tuple[TopicKey, list[int]]]) -> None:

@@ -223,6 +223,25 @@ def test_who_commits_by_coming_back_hears_of_it_after_a_moment() -> None:
     assert committing.result.high_watermark == 1
 
 
+def test_who_follows_into_another_epoch_hears_of_the_high_watermark_again() -> None:
+    """The answer that said it may have come too late to count."""
+    talk = Talk()
+    talk.append()
+    talk.leader.do(lambda: talk.leader.partition.fetched(3, 3, 1, 0))
+    talk.send(talk.wanted(0))
+    committing = talk.send(talk.wanted(1, last=talk.epoch))
+    talk.set.pass_time(NEWS_WAIT_MS)
+    assert committing.result.high_watermark == 1
+    last = talk.epoch
+    talk.set.decide(leader_epoch=last + 1)
+    while talk.leader.placements:
+        talk.leader.hear()
+    assert talk.epoch > last
+    again = talk.send(talk.wanted(1, last=last))
+    talk.set.pass_time(NEWS_WAIT_MS)
+    assert again.result.high_watermark == 1
+
+
 def test_a_high_watermark_goes_with_records_where_some_come_in_time() -> None:
     talk = Talk()
     talk.append()
