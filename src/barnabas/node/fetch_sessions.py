@@ -13,7 +13,7 @@ from random import Random
 
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.node.partition import Partition
-from barnabas.protocol.fetch import FetchPartition, FetchResult, TopicKey
+from barnabas.protocol.fetch import UNSAID, FetchPartition, FetchResult, TopicKey
 
 FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
@@ -37,12 +37,12 @@ class Followed:
         self._sent = NOTHING
 
     def want(self, wanted: FetchPartition) -> None:
-        """Go on from somewhere else.
+        """Go on from somewhere else; who says how far it knows the rest is taken at its word.
 
-        What was told of another leader epoch, a follower may have left aside.
+        A follower may have left an answer aside.
         """
-        if wanted.leader_epoch != self.wanted.leader_epoch:
-            self._sent = NOTHING
+        if wanted.high_watermark != UNSAID and self.follower.replica_id >= 0:
+            self._sent = (wanted.high_watermark, *self._sent[1:])
         self.wanted = wanted
         self.is_busy = False
 
