@@ -76,10 +76,15 @@ def register(
 def keeps_its_word(
     known: BrokerImage | None, request: BrokerRegistrationRequest, rules: TopicRules
 ) -> bool:
-    """Whether a process that starts has all that its predecessor acknowledged."""
+    """Whether a process that starts has all that its predecessors acknowledged.
+
+    A process that was registered and never let in may not even have heard of it. Then the last
+    clean stop is that of the one before, and all is as it was left.
+    """
     if known is None or _directory(request) != known.directory:
         return False
-    stopped_cleanly = request.previous_broker_epoch == known.broker_epoch
+    clean_in = request.previous_broker_epoch
+    stopped_cleanly = clean_in >= 0 and clean_in in (known.broker_epoch, known.let_in_epoch)
     return stopped_cleanly or rules.flush_on_ack
 
 
@@ -154,6 +159,7 @@ def _check_cluster(image: Image, request: BrokerRegistrationRequest) -> None:
 
 def _registered(image: Image, request: BrokerRegistrationRequest) -> BrokerRegistered:
     client, peer = _listener(request, CLIENT_LISTENER), _listener(request, PEER_LISTENER)
+    known = image.brokers.get(request.broker_id)
     return BrokerRegistered(
         node_id=request.broker_id,
         broker_epoch=image.last_broker_epoch + 1,
@@ -164,6 +170,7 @@ def _registered(image: Image, request: BrokerRegistrationRequest) -> BrokerRegis
         peer_port=peer.port,
         rack=request.rack or None,
         directory=_directory(request),
+        let_in_epoch=NO_BROKER_EPOCH if known is None else known.let_in_epoch,
     )
 
 

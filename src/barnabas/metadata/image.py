@@ -52,6 +52,7 @@ class BrokerImage:
     fenced: bool = True
     stopping: bool = False
     directory: str = ""
+    let_in_epoch: int = -1
 
     @property
     def is_active(self) -> bool:
@@ -197,11 +198,16 @@ class Image:
             record.peer_port,
             record.rack,
             directory=record.directory,
+            let_in_epoch=record.let_in_epoch,
         )
 
     def _change_broker(self, record: BrokerChanged) -> None:
+        broker = self.brokers[record.node_id]
         self.brokers[record.node_id] = replace(
-            self.brokers[record.node_id], fenced=record.fenced, stopping=record.stopping
+            broker,
+            fenced=record.fenced,
+            stopping=record.stopping,
+            let_in_epoch=broker.let_in_epoch if record.fenced else broker.broker_epoch,
         )
 
     def _unregister(self, record: BrokerUnregistered) -> None:
@@ -291,6 +297,7 @@ def _registration(broker: BrokerImage) -> Iterator[MetadataRecord]:
         peer_port=broker.peer_port,
         rack=broker.rack,
         directory=broker.directory,
+        let_in_epoch=broker.let_in_epoch,
     )
     yield BrokerChanged(
         node_id=broker.node_id,

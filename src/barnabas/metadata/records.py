@@ -85,6 +85,8 @@ class BrokerRegistered:
     rack: str | None = None
     directory: str = ""
     """The id of its data folder: another one means that the broker lost its disk."""
+    let_in_epoch: int = -1
+    """The last in which the broker was let in; only processes that were have acknowledged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -117,6 +117,24 @@ def test_after_a_clean_stop_a_broker_is_eligible_whatever_the_flush(talk: Contro
     assert talk.partition().leader == 2
 
 
+@pytest.mark.parametrize("let_in", [False, True])
+def test_a_clean_stop_counts_until_another_process_is_let_in(
+    talk: ControllerTalk, let_in: bool
+) -> None:
+    """One that is registered and does not hear of it stops as it found everything."""
+    down_to_one(talk, flush="interval")
+    stopped_in = talk.broker(2).broker_epoch
+    talk.restart(2, clean=True)
+    if let_in:
+        talk.beat(2)
+        talk.fence(2)
+    for record in list(talk.image.snapshot()):
+        talk.image.replay(record)
+    talk.register(talk.registration(2, previous=stopped_in))
+    talk.beat(2)
+    assert talk.partition().leader == (-1 if let_in else 2)
+
+
 def test_the_last_in_sync_gives_way_to_an_eligible_one_if_it_crashed(talk: ControllerTalk) -> None:
     """KIP-966, the last replica standing: it lost its tail, the eligible one has everything."""
     down_to_one(talk, flush="interval")
