@@ -130,6 +130,7 @@ def test_fetch_requests_are_read_alike(version: int, rng: Random) -> None:
                         p.last_fetched_epoch,
                         p.log_start_offset,
                         p.partition_max_bytes,
+                        p.high_watermark,
                     )
                     for p in topic.partitions
                 ],

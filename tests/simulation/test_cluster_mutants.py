@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 
 from barnabas.controller import brokers, in_sync, partition_change
+from barnabas.model.endings import Endings
+from barnabas.model.errors import ApiError
 from barnabas.node.copying import LocalCopy
+from barnabas.node.endings import Ending
 from barnabas.node.partition import Partition
 from barnabas.node.replicas import Replicas
 from barnabas.raft.quorum_state import QuorumStateFile
@@ -25,6 +28,7 @@ from barnabas.sim.scenario import Theme
 from barnabas.storage.log import Log
 from barnabas.storage.producers import ProducerStates
 from barnabas.transactions import transitions
+from barnabas.transactions.transitions import LAST_EPOCH
 
 SEEDS = 200
 
@@ -198,6 +202,29 @@ def retry_answers_newest_offset(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ProducerStates, "check", check)
 
 
+def any_marker_ends_what_waits(patch: pytest.MonkeyPatch) -> None:
+    """The marker of a producer's last transaction voids what it writes in the next (KIP-890)."""
+    original = Endings.ended
+
+    def ended(self: Any, writer: Any, _: int) -> None:
+        original(self, writer, LAST_EPOCH)
+
+    patch.setattr(Endings, "ended", ended)
+
+
+def markers_of_moved_copies_are_given_up(patch: pytest.MonkeyPatch) -> None:
+    """A partition whose copy here is gone is taken for one that was deleted."""
+    original = Ending._refused
+
+    def refused(self: Any, partition: Any, delay_ms: int, error: Exception) -> None:
+        if isinstance(error, ApiError) and partition not in self._node.partitions:
+            self._written(partition)
+        else:
+            original(self, partition, delay_ms, error)
+
+    patch.setattr(Ending, "_refused", refused)
+
+
 def votes_are_not_synced(patch: pytest.MonkeyPatch) -> None:
     """Vote and epoch are answered before they are on disk."""
     patch.setattr(QuorumStateFile, "synced", lambda _: False)
@@ -269,6 +296,8 @@ MUTANTS = [
     (unclean_restarts_are_trusted, Theme.LOG, WEAK),
     (epoch_stays_at_end, Theme.TRANSACTIONS, None),
     (late_markers_are_taken, Theme.TRANSACTIONS, ECHOES),
+    (any_marker_ends_what_waits, Theme.TRANSACTIONS, ECHOES),
+    (markers_of_moved_copies_are_given_up, Theme.TRANSACTIONS, KILLS),
 ]
 
 

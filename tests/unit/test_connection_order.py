@@ -15,6 +15,10 @@ from barnabas.protocol.headers import response_header
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
+from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest
+from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.messages.produce import (
     PartitionProduceData,
@@ -22,6 +26,7 @@ from barnabas.protocol.messages.produce import (
     TopicProduceData,
 )
 from barnabas.protocol.messages.request_header import RequestHeader
+from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.testing.broker import Broker
 from barnabas.testing.requests import batch, fetch_request
 
@@ -98,7 +103,8 @@ class Peer:
 @pytest.fixture
 def broker() -> Iterator[Broker]:
     quotas = {"performance.producer_quota": "1KB", "performance.consumer_quota": "1KB"}
-    with Broker(settings=quotas) as running:
+    patience = {"groups.heartbeat_wait": "10m"}
+    with Broker(settings={**quotas, **patience}) as running:
         yield running
 
 
@@ -183,3 +189,34 @@ def test_bytes_that_are_no_request_close_the_connection(peers: tuple[Peer, Peer]
     first._socket.sendall(b"GET / HTTP/1.1\r\n\r\n")
     assert first.is_closed()
     assert second.ask(hello, 3).error_code == 0
+
+
+def test_a_heartbeat_that_waits_lets_what_follows_pass(broker: Broker) -> None:
+    """A member commits, or leaves, on the connection on which its heartbeat waits."""
+    peer = Peer(broker)
+    peer.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["readers"]), 6)
+    joining = JoinGroupRequest(
+        group_id="readers",
+        session_timeout_ms=600_000,
+        rebalance_timeout_ms=60_000,
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range")],
+    )
+    joining.member_id = peer.ask(joining, 9).member_id
+    joined = peer.ask(joining, 9)
+    assert joined.error_code == 0
+    sync = SyncGroupRequest(
+        group_id="readers", generation_id=joined.generation_id, member_id=joined.member_id
+    )
+    assert peer.ask(sync, 4).error_code == 0
+    beat = HeartbeatRequest(
+        group_id="readers", generation_id=joined.generation_id, member_id=joined.member_id
+    )
+    for _ in range(3):
+        peer.send(beat, 4)
+    assert [peer.receive().error_code for _ in range(2)] == [0, 0]
+    assert peer.hears_nothing()
+    leaver = MemberIdentity(member_id=joined.member_id)
+    peer.send(LeaveGroupRequest(group_id="readers", members=[leaver]), 5)
+    assert [peer.receive().error_code for _ in range(2)] == [0, 0]
+    peer.close()

@@ -265,6 +265,7 @@ TABLE = (
     Key("groups", "min_session_timeout", "min_session_timeout_ms", TIME, 1),
     Key("groups", "max_session_timeout", "max_session_timeout_ms", TIME, 1),
     Key("groups", "initial_rebalance_delay", "initial_rebalance_delay_ms", TIME),
+    Key("groups", "heartbeat_wait", "heartbeat_wait_ms", TIME, 0, 10 * 60_000),
     Key("groups", "consumer_session_timeout", "consumer_session_timeout_ms", TIME, 1),
     Key("groups", "consumer_heartbeat_interval", "consumer_heartbeat_interval_ms", TIME, 1),
     Key("groups", "consumer_regex_refresh", "consumer_regex_refresh_interval_ms", TIME, 1),

@@ -1,5 +1,6 @@
 """Who asks, how, and when: what every handler is given beside the request itself."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -15,5 +16,7 @@ class RequestContext:
     """Whether another broker asks, over the listener that clients do not reach."""
     throttle_ms: int = 0
     """For how long the connection is not read after the answer (KIP-219)."""
+    overtaken: Callable[[], None] | None = None
+    """Called when something else comes on the connection while the answer waits."""
     prefix_bytes: int = 0
     """Where the records of a Produce request begin, if the next one may look the same."""

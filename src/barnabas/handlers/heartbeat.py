@@ -1,7 +1,13 @@
 """Heartbeat (key 12), versions 0 to 4: a member of a classic group is alive.
 
 Static members from version 3 (KIP-345).
+
+Members learn of a rebalance from the answer to a heartbeat, and send one each few seconds. So the
+answer waits for a while: a rebalance that begins meanwhile reaches everybody at once. Answers leave
+a connection in order, so what the member asks next has the heartbeat answered first.
 """
+
+from functools import partial
 
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.coordination import ask_group
@@ -12,13 +18,25 @@ from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResp
 
 
 def handle(
-    node: Node, request: HeartbeatRequest, _: RequestContext
+    node: Node, request: HeartbeatRequest, context: RequestContext
 ) -> HeartbeatResponse | Pending[HeartbeatResponse]:
     """Tell a member whether it is still one, and whether it has to join again."""
     if not request.group_id:
         return _refused(ErrorCode.INVALID_GROUP_ID)
-    return ask_group(
-        node, request.group_id, lambda machine: machine.classic.heartbeat(request), _refused
+    answer = ask_group(
+        node,
+        request.group_id,
+        lambda machine: machine.classic.heartbeat(request, waits=True),
+        _refused,
+    )
+    if isinstance(answer, Pending) and not answer.done:
+        context.overtaken = partial(_hasten, node, request)
+    return answer
+
+
+def _hasten(node: Node, request: HeartbeatRequest) -> None:
+    ask_group(
+        node, request.group_id, lambda machine: machine.classic.hasten(request), lambda _: None
     )
 
 

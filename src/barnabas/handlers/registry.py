@@ -216,12 +216,20 @@ def dispatch(
     answer = api.handle(node, request, context)
     if shapes is not None and isinstance(request, OffsetCommitRequest):
         context.prefix_bytes = shapes.learn_commit(frame, header, request, now_ms)
+    decides = header.api_key in forwarding.FORWARDED
+    if decides and not isinstance(answer, Pending):
+        # It may rest on what is proposed only: a topic that is there already, say.
+        answer = node.commit((), now_ms).map(partial(_once_known, answer))
     if isinstance(answer, Pending):
         encoded: Pending[list[Chunk]] = answer.map(lambda response: [head, encode(response)])
-        if header.api_key in forwarding.FORWARDED:
+        if decides:
             encoded.or_refused(lambda _: [head, forwarding.refuse(header, request)])
         return encoded, context
     return [head, encode(answer)], context
+
+
+def _once_known(answer: Message, _: bool) -> Message:
+    return answer
 
 
 def _row(api_key: int, *, peer: bool) -> Api:

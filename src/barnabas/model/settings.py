@@ -292,6 +292,9 @@ class GroupSettings:
     initial_rebalance_delay_ms: int = 100
     """How long a new classic group waits for more members before it shares out partitions."""
 
+    heartbeat_wait_ms: int = 3 * SECOND_MS
+    """How long a heartbeat in a classic group waits for news of a rebalance; 0 does not wait."""
+
     consumer_session_timeout_ms: int = 45 * SECOND_MS
     """The silence after which a member of a `consumer` group (KIP-848) is taken for dead."""
 

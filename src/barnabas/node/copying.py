@@ -84,6 +84,11 @@ class LocalCopy:
         """The epoch of the last batch, -1 where there is none."""
         return self._partition.log.epochs.last
 
+    @property
+    def high_watermark(self) -> int:
+        """The last that was heard of the leader's."""
+        return self._partition.leader_high_watermark
+
     def take(self, told: Copied) -> None:
         """Append what the leader sent, and hear how far it is."""
         headers: list[BatchHeader] = []

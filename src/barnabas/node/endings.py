@@ -36,12 +36,6 @@ RETRY_MS = 20
 RETRY_MAX_MS = 1000
 NO_LEADER = -1
 
-NEEDS_NONE = (
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    ErrorCode.UNKNOWN_TOPIC_ID,
-    ErrorCode.INVALID_PRODUCER_EPOCH,
-)
-
 
 class Ending:
     """One transaction on its way from Prepare to Complete."""
@@ -78,7 +72,9 @@ class Ending:
         elsewhere: dict[NodeId, list[TopicPartition]] = {}
         for partition in partitions:
             leader = self._leader_of(partition)
-            if leader == self._node.node_id:
+            if leader is None:
+                self._written(partition)
+            elif leader == self._node.node_id:
                 self._write(partition, delay_ms)
             elif leader == NO_LEADER:
                 self._refused(partition, delay_ms, ApiError(ErrorCode.LEADER_NOT_AVAILABLE))
@@ -87,18 +83,21 @@ class Ending:
         for leader, places in elsewhere.items():
             self._write_at(leader, places, delay_ms)
 
-    def _leader_of(self, partition: TopicPartition) -> NodeId:
-        """Return the broker that leads a partition; one that is gone is for this one to miss."""
+    def _leader_of(self, partition: TopicPartition) -> NodeId | None:
+        """Return the broker that leads a partition; None for one that is gone.
+
+        The metadata tells that, and nothing else: a copy may be missing because it moved.
+        """
         topic = self._node.image.topics.get(partition.topic)
         if topic is None or partition.partition >= len(topic.partitions):
-            return self._node.node_id
+            return None
         return NodeId(topic.partitions[partition.partition].leader)
 
     def _write(self, partition: TopicPartition, delay_ms: int) -> None:
         """Write one marker, or see to it that it is tried again."""
 
         def refused(error: Exception) -> None:
-            if isinstance(error, ApiError) and error.code in NEEDS_NONE:
+            if isinstance(error, ApiError) and error.code is ErrorCode.INVALID_PRODUCER_EPOCH:
                 self._written(partition)
             else:
                 self._refused(partition, delay_ms, error)
@@ -120,7 +119,6 @@ class Ending:
             codes = markers.codes_in(response)
             for place in places:
                 code = codes.get(place, ErrorCode.UNKNOWN_SERVER_ERROR)
-                # Whether it is gone the own metadata tells: the other's may be older.
                 if code in (ErrorCode.NONE, ErrorCode.INVALID_PRODUCER_EPOCH):
                     self._written(place)
                 else:

@@ -13,12 +13,13 @@ from random import Random
 
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.node.partition import Partition
-from barnabas.protocol.fetch import FetchPartition, FetchResult, TopicKey
+from barnabas.protocol.fetch import UNSAID, FetchPartition, FetchResult, TopicKey
 
 FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
 EPOCH_MAX = (1 << 31) - 1
 CONSUMER = -1
+NOTHING = (-1, -1, -1)
 
 
 class Followed:
@@ -33,7 +34,17 @@ class Followed:
         self.partition: Partition | None = None
         self.is_busy = False
         """Whether it is a follower's, who has not come back since it was sent something."""
-        self._sent = (-1, -1, -1)
+        self._sent = NOTHING
+
+    def want(self, wanted: FetchPartition) -> None:
+        """Go on from somewhere else; who says how far it knows the rest is taken at its word.
+
+        A follower may have left an answer aside.
+        """
+        if wanted.high_watermark != UNSAID and self.follower.replica_id >= 0:
+            self._sent = (wanted.high_watermark, *self._sent[1:])
+        self.wanted = wanted
+        self.is_busy = False
 
     def attach(self, partition: Partition) -> None:
         """Hear of the partition's progress from here on."""
@@ -109,8 +120,7 @@ class Follower:
                 if followed is None:
                     followed = self.followed[place] = Followed(self, key, wanted)
                 else:
-                    followed.wanted = wanted
-                    followed.is_busy = False
+                    followed.want(wanted)
                 self.suspects[followed] = None
 
     def forget(self, forgotten: Iterable[tuple[TopicKey, list[int]]]) -> None:

@@ -272,9 +272,10 @@ class LocalTopics:
         return name
 
     def _drop_copy(self, topic: TopicImage, number: int) -> None:
-        """Let go of a copy that is to be elsewhere."""
+        """Let go of a copy that is to be elsewhere; who waits for it is to ask there."""
         partition = self.by_id[topic.topic_id].pop(number)
         del self.partitions[partition.name]
+        partition.follow(topic.partitions[number])
         partition.retire()
         self._node.coordinators.leadership_changed(partition.name)
         self._discard(f"{self.folder(topic.name)}/{number}", f"{topic.topic_id.hex()}-{number}")

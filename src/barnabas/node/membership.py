@@ -49,7 +49,9 @@ class Membership:
     def __init__(self, node: "Node") -> None:
         self._node = node
         self._incarnation = node.rng.randbytes(16)
-        self._previous_epoch = NO_EPOCH
+        self.last_epoch = NO_EPOCH
+        """The last in which this broker is known to have kept its word: that of the process before
+        where it ended cleanly, until this one is registered."""
         self.broker_epoch = NO_EPOCH
         self.is_active = False
         """Whether the controller has let this broker in."""
@@ -60,12 +62,13 @@ class Membership:
         self._complained = False
         self._failures = 0
 
-    def begin(self, previous_epoch: int) -> Pending[bool]:
+    def begin(self, previous_epoch: int | None) -> Pending[bool]:
         """Register, and go on for as long as the process lives; answer once clients are served.
 
         The previous epoch is that of the process before, where it ended cleanly.
         """
-        self._previous_epoch = previous_epoch
+        if previous_epoch is not None:
+            self.last_epoch = previous_epoch
         self._turn()
         return self._ready
 
@@ -118,7 +121,7 @@ class Membership:
             ],
             rack=node.settings.broker.rack,
             log_dirs=[node.quorum.raft.directory],
-            previous_broker_epoch=self._previous_epoch,
+            previous_broker_epoch=self.last_epoch,
         )
 
     def is_known(self, image: Image) -> bool:
@@ -141,7 +144,7 @@ class Membership:
             return
         self._complained = False
         self.broker_epoch = response.broker_epoch
-        self._previous_epoch = response.broker_epoch  # should it have to register again
+        self.last_epoch = response.broker_epoch  # should it have to register again
         self._again(1)
 
     def _tell(self, controller: NodeId) -> None:

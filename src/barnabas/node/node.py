@@ -73,6 +73,7 @@ class Node:
         self.partitions_max = topic_decisions.PARTITIONS_MAX
         self._static_defaults = topic_config.defaults_from(settings)
         self._acts = False
+        self._stopped_in_epoch: int | None = None
         self.peers = Peers(self.node_id, settings.cluster.voters, lambda: self.image, self.outbox)
         self.quorum = Quorum(
             settings, disk, self.timers, self.outbox, rng, self, self.peers.ask_voter
@@ -149,9 +150,9 @@ class Node:
 
     def start(self, now_ms: int) -> Pending[bool]:
         """Load everything from disk; answer once this node serves, which alone is at once."""
-        stopped_in_epoch = self.checkpoints.take_clean_marker()
+        self._stopped_in_epoch = self.checkpoints.take_clean_marker()
         self.local.begin(
-            clean=stopped_in_epoch is not None,
+            clean=self._stopped_in_epoch is not None,
             recovery_points=self.checkpoints.recovery_points(),
             high_watermarks=self.checkpoints.high_watermarks(),
         )
@@ -166,7 +167,7 @@ class Node:
             return Pending.of(result=True)
         if not self.is_broker:
             return Pending.of(result=True)
-        return self.membership.begin(-1 if stopped_in_epoch is None else stopped_in_epoch)
+        return self.membership.begin(self._stopped_in_epoch)
 
     def stop(self) -> None:
         """Close every log after the driver has synced them all, and leave the clean marker.
@@ -177,7 +178,10 @@ class Node:
             partition.log.close()
         self.quorum.raft.close()
         self.checkpoint()()
-        if all(self.is_open(topic) for topic in self.image.topics.values()):
+        if not self._acts:
+            if self._stopped_in_epoch is not None:  # no log was touched, nor looked at
+                self.checkpoints.write_clean_marker(self.membership.last_epoch)
+        elif all(self.is_open(topic) for topic in self.image.topics.values()):
             self.checkpoints.write_clean_marker(self.membership.broker_epoch)
 
     def recovery_points(self) -> dict[TopicPartition, int]:

@@ -566,4 +566,5 @@ def log_settings(config: TopicConfig) -> LogSettings:
         segment_bytes=config.segment_bytes,
         segment_ms=config.segment_ms,
         index_interval_bytes=config.index_interval_bytes,
+        compacts=config.compacts,
     )

@@ -115,7 +115,7 @@ class Replicas:
             self._active_epoch,
         )
         if wanted is not None:
-            in_sync.proposed = wanted
+            in_sync.propose(wanted)
             self._proposals[partition] = None
             self._propose()
 
@@ -285,8 +285,7 @@ class Replicas:
         assert in_sync is not None
         assert in_sync.proposed is not None
         members = [
-            BrokerState(broker_id=member, broker_epoch=epoch)
-            for member, epoch in in_sync.epochs_of(in_sync.proposed)
+            BrokerState(broker_id=member, broker_epoch=epoch) for member, epoch in in_sync.seen
         ]
         for member in members:
             if member.broker_id == self._me:

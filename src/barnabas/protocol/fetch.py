@@ -24,11 +24,15 @@ REPLICA_STATE_TAG = 1
 DIVERGING_TAG = 0
 LEADER_TAG = 1
 ENDPOINTS_TAG = 0
+HIGH_WATERMARK_FROM = 18
+HIGH_WATERMARK_TAG = 1
+UNSAID = (1 << 63) - 1
 
 TopicKey = str | bytes
 
 _SHORT = Struct(">h")
 _INT = Struct(">i")
+_LONG = Struct(">q")
 _LIMITS = Struct(">iiib")
 _SESSION = Struct(">ii")
 _PARTITION_V4 = Struct(">iqi")
@@ -48,6 +52,8 @@ class FetchPartition(NamedTuple):
     last_fetched_epoch: int
     log_start_offset: int
     max_bytes: int
+    high_watermark: int = UNSAID
+    """How far a follower knows everything to be committed (KIP-1166)."""
 
 
 class FetchRequest(NamedTuple):
@@ -143,16 +149,29 @@ class _Reader:
 
     def replica_state(self) -> tuple[int, int]:
         """Read the last tagged section, for which follower asks."""
-        found = -1, -1
+        found = self.tagged(REPLICA_STATE_TAG)
+        return (-1, -1) if found is None else _REPLICA_STATE.unpack_from(self.frame, found)
+
+    def high_watermark(self) -> int:
+        """Read the tagged section of a partition, for how far a follower knows it."""
+        found = self.tagged(HIGH_WATERMARK_TAG)
+        if found is None or self.version < HIGH_WATERMARK_FROM:
+            return UNSAID
+        return int(_LONG.unpack_from(self.frame, found)[0])
+
+    def tagged(self, wanted: int) -> int | None:
+        """Move behind a tagged section; return where a field of it begins, if it is there."""
+        found = None
         count, position = read_uvarint(self.frame, self.position)
         for _ in range(count):
             tag, position = read_uvarint(self.frame, position)
             length, position = read_uvarint(self.frame, position)
             if position + length > len(self.frame):
                 bad_length("tagged field", length)
-            if tag == REPLICA_STATE_TAG:
-                found = _REPLICA_STATE.unpack_from(self.frame, position)
+            if tag == wanted:
+                found = position
             position += length
+        self.position = position
         return found
 
     def topic(self) -> tuple[TopicKey, list[FetchPartition]]:
@@ -164,10 +183,12 @@ class _Reader:
     def partition(self) -> FetchPartition:
         frame, position = self.frame, self.position
         if self.version >= 12:
-            partition = FetchPartition._make(_PARTITION_V12.unpack_from(frame, position))
+            fields = _PARTITION_V12.unpack_from(frame, position)
             self.position = position + 32
-            self.tags()
-            return partition
+            if frame[self.position] == 0:
+                self.position += 1
+                return FetchPartition._make((*fields, UNSAID))
+            return FetchPartition._make((*fields, self.high_watermark()))
         if self.version >= 9:
             index, epoch, offset, start, size = _PARTITION_V9.unpack_from(frame, position)
             self.position = position + 28

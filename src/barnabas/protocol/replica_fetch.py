@@ -12,6 +12,7 @@ from barnabas.model.errors import WireError
 from barnabas.protocol.current_leader import Leader
 from barnabas.protocol.fetch import (
     DIVERGING_TAG,
+    HIGH_WATERMARK_TAG,
     LEADER_TAG,
     REPLICA_STATE_TAG,
     Diverging,
@@ -23,7 +24,7 @@ VERSION = 18
 API_KEY = 1
 
 _LIMITS = Struct(">iiibii")
-_PARTITION = Struct(">iiqiqib")
+_PARTITION = Struct(">iiqiqiBBBq")
 _REPLICA_STATE = Struct(">BBBiqB")
 _INT = Struct(">i")
 _HEAD = Struct(">ihi")
@@ -70,7 +71,9 @@ def encode_request(request: FetchRequest) -> bytes:
     for key, partitions in request.topics:
         body += _topic_id(key)
         body += uvarint(len(partitions) + 1)
-        body += b"".join([_PARTITION.pack(*partition, 0) for partition in partitions])
+        body += b"".join(
+            [_PARTITION.pack(*p[:6], 1, HIGH_WATERMARK_TAG, 8, p[6]) for p in partitions]
+        )
         body.append(0)
     body += uvarint(len(request.forgotten) + 1)
     for key, numbers in request.forgotten:

@@ -81,6 +81,10 @@ class Copy(Protocol):
     def last_epoch(self) -> int:
         """The epoch of the last batch, -1 where there is none."""
 
+    @property
+    def high_watermark(self) -> int:
+        """The last that was heard of the leader's; an answer may have come in vain."""
+
     def take(self, told: Copied) -> None:
         """Append what the leader sent, and hear how far it is.
 
@@ -112,7 +116,13 @@ class Track:
         copy = self.copy
         start, end = copy.bounds
         return FetchPartition(
-            copy.key[1], copy.leader_epoch, end, copy.last_epoch, start, max_bytes
+            copy.key[1],
+            copy.leader_epoch,
+            end,
+            copy.last_epoch,
+            start,
+            max_bytes,
+            copy.high_watermark,
         )
 
 

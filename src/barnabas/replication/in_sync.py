@@ -68,6 +68,7 @@ class InSync:
         "partition_epoch",
         "proposed",
         "replicas",
+        "seen",
     )
 
     def __init__(self, me: int, epoch_start: int) -> None:
@@ -79,6 +80,8 @@ class InSync:
         """As committed by the controller."""
         self.proposed: Sequence[int] | None = None
         """What the controller was asked for and has not answered."""
+        self.seen: Sequence[tuple[int, int]] = ()
+        """Who was proposed, each with the broker epoch in which it fetched; -1 is not checked."""
         self.partition_epoch = -1
         self.min_isr = 1
         self.gives_up = False
@@ -172,6 +175,15 @@ class InSync:
         wanted = [*kept, *joining]
         return None if wanted == list(self.isr) else wanted
 
+    def propose(self, members: Sequence[int]) -> None:
+        """Ask for an ISR, of the processes that were seen by now (KIP-903).
+
+        It may be a while until the controller is reached: one that starts anew meanwhile fetches,
+        too, and has less.
+        """
+        self.proposed = members
+        self.seen = [(each, self._broker_epoch(each)) for each in members]
+
     def may_join(
         self, replica: int, follower: Follower, high_watermark: int, broker_epochs: BrokerEpochs
     ) -> bool:
@@ -199,12 +211,9 @@ class InSync:
             if follower.end_offset >= leader_end:
                 follower.caught_up_ms = now_ms
 
-    def epochs_of(self, members: Sequence[int]) -> list[tuple[int, int]]:
-        """Return members with the broker epoch in which each fetched; -1 is not checked."""
-        return [
-            (each, self._followers[each].broker_epoch if each in self._followers else UNKNOWN)
-            for each in members
-        ]
+    def _broker_epoch(self, replica: int) -> int:
+        follower = self._followers.get(replica)
+        return UNKNOWN if follower is None else follower.broker_epoch
 
 
 def reaches_high_watermark(follower: Follower, high_watermark: int) -> bool:

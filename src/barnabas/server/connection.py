@@ -6,6 +6,7 @@ An idle connection owns no buffer at all.
 
 Answers leave in the order of the requests (a slot is kept for one that is pending), gathered
 until the end of the event. Files are sent by sendfile where they are large enough to pay for it.
+An answer that merely waits for news is given when the next request comes, which would wait behind.
 
 A client that does not read its answers is not read from either: once enough of them wait, frames
 that have arrived already are set aside, and nothing is taken from the kernel.
@@ -65,6 +66,7 @@ class Connection:
         "_muted",
         "_out",
         "_out_bytes",
+        "_overtaken",
         "_paused",
         "_prefix_bytes",
         "_sent",
@@ -106,6 +108,7 @@ class Connection:
         self._slots: deque[Slot] = deque()
         self._out: deque[Chunk] = deque()
         self._out_bytes = 0
+        self._overtaken: Callable[[], None] | None = None
         self._prefix_bytes = 0
         self._sent = 0
         self._muted = 0
@@ -244,6 +247,9 @@ class Connection:
 
     def _handle(self, frame: memoryview) -> None:
         server, now_ms = self._server, self._timers.wall_ms
+        if self._overtaken is not None:
+            overtaken, self._overtaken = self._overtaken, None
+            overtaken()
         if self._prefix_bytes:
             known = server.shapes.answer(frame, self._prefix_bytes, now_ms)
             if isinstance(known, bytes) and not self._slots:
@@ -257,7 +263,7 @@ class Connection:
                 return
         shapes = None if self.peer else server.shapes
         answer, context = dispatch(server.node, frame, self.host, now_ms, shapes, peer=self.peer)
-        self._prefix_bytes = context.prefix_bytes
+        self._prefix_bytes, self._overtaken = context.prefix_bytes, context.overtaken
         if answer is None:
             self._pace(context)
         else:

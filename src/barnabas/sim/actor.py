@@ -101,6 +101,8 @@ class Actor:
         self._receiving = False
         self._correlation_id = 0
         self.last_asked = cluster.hosts[0]
+        self.last_life = 0
+        """In which life the broker was that was asked last, and answers if any does."""
 
     @property
     def is_asking(self) -> bool:
@@ -174,7 +176,7 @@ class Actor:
         self.world.tell(self.name, lambda: f"-> {host.name} v{chosen} {brief(request)}")
         body = encoder(type(request), chosen)(request)
         frame = frame_of(key, chosen, self._correlation_id, self.name, body)
-        self._line, self.last_asked = line, host
+        self._line, self.last_asked, self.last_life = line, host, host.life
         line.send(Asked(key, chosen, self._correlation_id), frame)
         return True
 

@@ -6,7 +6,9 @@ from typing import Any
 
 from barnabas.effects import Address
 from barnabas.metadata.image import GROUPS_TOPIC
+from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.ids import NodeId, TopicPartition
+from barnabas.model.pending import Pending
 from barnabas.model.settings import (
     ClusterSettings,
     ReplicationSettings,
@@ -17,6 +19,8 @@ from barnabas.sim.faults import Faults
 from barnabas.sim.host import SETTINGS, Host
 from barnabas.sim.wires import Wires
 from barnabas.sim.world import World
+from barnabas.transactions.machine import TransactionMachine, Wanted
+from barnabas.transactions.state import State, Transaction
 
 CLIENT_PORT, PEER_PORT = 9092, 9093
 BROKER_SESSION_MS = 1_500
@@ -94,6 +98,18 @@ class Cluster:
             self.leader_of(TopicPartition(GROUPS_TOPIC, number)) is host for number in numbers
         )
 
+    def has_open(self, producer: ProducerIdAndEpoch) -> bool:
+        """Tell whether a producer's transaction is open, as its coordinator knows for sure."""
+        wanted = Wanted(frozenset({State.ONGOING}), frozenset({producer.producer_id}))
+        return any(
+            transaction.producer == producer
+            for host in self.by_id.values()
+            if host.node is not None
+            for shard in host.node.coordinators.transactions.shards()
+            if self.leader_of(shard.partition.name) is host
+            for transaction in _found(shard.machine, wanted)
+        )
+
     def leader_of(self, partition: TopicPartition) -> Host | None:
         """Return the machine that leads a partition by the newest metadata that anybody has."""
         newest = (-1, -1)
@@ -103,6 +119,12 @@ class Cluster:
                 placed = topic.partitions[partition.partition]
                 newest = max(newest, (placed.leader_epoch, placed.leader))
         return self.by_id.get(newest[1])
+
+
+def _found(machine: TransactionMachine, wanted: Wanted) -> list[Transaction]:
+    found = machine.find(wanted).response
+    assert not isinstance(found, Pending)
+    return found
 
 
 def _settings(number: int, count: int) -> Settings:

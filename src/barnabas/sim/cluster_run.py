@@ -21,7 +21,7 @@ from barnabas.sim.copies import Copies
 from barnabas.sim.operators import Founder, Operator, Scribbler
 from barnabas.sim.proposals import judge
 from barnabas.sim.quorum import Quorum
-from barnabas.sim.run import SMALL_SEGMENT_BYTES, Result, Run, played
+from barnabas.sim.run import END_MS, SMALL_SEGMENT_BYTES, Result, Run, played
 from barnabas.sim.scenario import DATA, SHARED, TOPICS, Theme
 from barnabas.sim.weather import Weather
 
@@ -114,6 +114,8 @@ class ClusterRun(Run):
 
     def _audit(self) -> None:
         super()._audit()
+        # Members whose sessions ended meanwhile may have had something written.
+        self.world.run_until(self._is_at_rest, self.world.now_ms + END_MS, "all is quiet again")
         self.copies.compare_all(self.cluster)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Hashable
 from barnabas.sim.world import InvariantError
 
 Floor = tuple[int, int]
+NO_FLOOR: Floor = (0, 0)
 
 
 class Growth:
@@ -21,7 +22,7 @@ class Growth:
 
     def floor(self, partition: Hashable) -> Floor:
         """Return what an answer to a question that is sent now must reach."""
-        return self._offsets.get(partition, (0, 0))
+        return self._offsets.get(partition, NO_FLOOR)
 
     def observe(
         self, partition: Hashable, floor: Floor, high_watermark: int, last_stable: int
@@ -37,7 +38,7 @@ class Growth:
             )
         if last_stable > high_watermark:
             raise InvariantError(f"{partition} is stable beyond its high watermark")
-        known = self._offsets.get(partition, (0, 0))
+        known = self._offsets.get(partition, NO_FLOOR)
         self._offsets[partition] = (max(known[0], high_watermark), max(known[1], last_stable))
 
     def number_floor(self, what: Hashable) -> int:

@@ -43,7 +43,10 @@ SESSION_MS = 6_000
 SETTINGS = Settings(
     broker=BrokerSettings(data_dir="data", auto_create_topics=False),
     groups=GroupSettings(
-        offsets_partitions=2, consumer_session_timeout_ms=SESSION_MS, min_session_timeout_ms=1_000
+        offsets_partitions=2,
+        consumer_session_timeout_ms=SESSION_MS,
+        min_session_timeout_ms=1_000,
+        heartbeat_wait_ms=500,
     ),
     transactions=TransactionSettings(log_partitions=2, abort_check_interval_ms=1_000),
 )
@@ -249,6 +252,9 @@ class Host:
 
     def _answer(self, link: Link, content: memoryview) -> Answer:
         assert self.node is not None
+        if link.overtaken is not None:
+            overtaken, link.overtaken = link.overtaken, None
+            overtaken()
         if link.prefix_bytes:
             known = self._shapes.answer(content, link.prefix_bytes, self._wall_ms)
             if isinstance(known, bytes):
@@ -258,7 +264,7 @@ class Host:
         answer, context = dispatch(
             self.node, content, link.name, self._wall_ms, self._shapes, peer=link.peer
         )
-        link.prefix_bytes = context.prefix_bytes
+        link.prefix_bytes, link.overtaken = context.prefix_bytes, context.overtaken
         return answer
 
     def _after_event(self, node: Node) -> None:

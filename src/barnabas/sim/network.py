@@ -52,6 +52,7 @@ class Link:
         """Whether it leads to the listener for other brokers."""
         self.slots: list[Slot] = []
         self.prefix_bytes = 0
+        self.overtaken: Callable[[], None] | None = None
         """As `server/connection.py` has it: where a Produce request like the last one differs."""
         self._world = world
         self._host = host

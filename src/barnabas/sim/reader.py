@@ -14,7 +14,7 @@ from barnabas.protocol.records import BatchHeader, batches, records, verify
 from barnabas.sim.actor import Asking, Sleep, Talk
 from barnabas.sim.cluster import Cluster
 from barnabas.sim.coordinated import Coordinated
-from barnabas.sim.growth import Growth
+from barnabas.sim.growth import NO_FLOOR, Growth
 from barnabas.sim.host import Host
 from barnabas.sim.ledger import Ledger
 from barnabas.sim.requests import BY_NAME, fetch_from
@@ -86,7 +86,8 @@ class Reader(Coordinated):
 
     def read_once(self, wait_ms: int) -> Asking:
         """Fetch once, and take in what comes."""
-        floors = {host: self.growth.floor(self._copy(host)) for host in self.cluster.hosts}
+        copies = [self._copy(host, host.life) for host in self.cluster.hosts]
+        floors = {copy: self.growth.floor(copy) for copy in copies}
         request = fetch_from(
             self.partition, self.position, committed=self.committed, wait_ms=wait_ms
         )
@@ -100,10 +101,9 @@ class Reader(Coordinated):
             return
         if code is not ErrorCode.NONE:
             raise InvariantError(f"{self.name} asks for {self.position} and hears {code.name}")
-        host = self.last_asked
-        self.growth.observe(
-            self._copy(host), floors[host], found.high_watermark, found.last_stable_offset
-        )
+        copy = self._copy(self.last_asked, self.last_life)
+        floor = floors.get(copy, NO_FLOOR)
+        self.growth.observe(copy, floor, found.high_watermark, found.last_stable_offset)
         self._take(read_answer(found, self.position, committed=self.committed))
 
     def passes(self, code: ErrorCode) -> bool:
@@ -112,11 +112,11 @@ class Reader(Coordinated):
         damaged = code is ErrorCode.CORRUPT_MESSAGE and any(h.damaged for h in self.cluster.hosts)
         return behind or damaged or super().passes(code)
 
-    def _copy(self, host: Host) -> Hashable:
+    def _copy(self, host: Host, life: int) -> Hashable:
         """Return of what the watermarks only grow."""
         if self.cluster.is_lone:
             return self.partition
-        return (self.partition, host.name, host.life)
+        return (self.partition, host.name, life)
 
     def _take(self, fetched: Fetched) -> None:
         self.caught_up = fetched.next_offset == self.position

@@ -320,6 +320,8 @@ class TransactionalProducer(Coordinated):
     def refused(self, code: ErrorCode) -> None:
         """Give up the transaction or the instance."""
         self.world.note(self.name, f"is refused: {code.name}")
+        if code is ErrorCode.INVALID_TXN_STATE and self.cluster.has_open(self.producer):
+            raise InvariantError(f"{self.name} is told that its transaction ended, and it is open")
         if code in ABORTABLE:
             raise AbortableError
         if code in FENCED:

@@ -52,6 +52,8 @@ class LogSettings:
     """A segment is sealed once its records span more than this."""
     index_interval_bytes: int = 4096
     """How much log lies between two index entries."""
+    compacts: bool = True
+    """Whether compaction may have left gaps between batches."""
 
 
 class Log:
@@ -346,6 +348,7 @@ class Log:
         self.cuts += 1
         self.end_offset = max(boundary, self.start_offset)
         paths = self._drop_from(boundary)
+        self._close_gap()
         self.flushed_offset = min(self.flushed_offset, self.end_offset)
         self.sealed_offset = min(self.sealed_offset, self.active.base_offset)
         self.epochs.truncate_end(self.end_offset)
@@ -459,17 +462,23 @@ class Log:
             self.roll()
         else:
             self.active.truncate(self.active.position_of(boundary))
-            self._fill_gap(boundary)
             self.active.file.sync()
         return paths
 
-    def _fill_gap(self, end_offset: int) -> None:
-        """Let an empty batch stand for what compaction removed before the end.
+    def _close_gap(self) -> None:
+        """Have the log end where its last batch does.
 
-        Offsets are not given out again, and a segment must reach up to the next.
+        Where compaction removed what was there, an empty batch stands for it: offsets are not given
+        out again, and a segment must reach up to the next. Where nothing is ever removed, a batch
+        had changed its place (no checksum covers that), and what it hid is not here.
         """
-        base = self.active.next_offset
-        if base < end_offset:
+        base, end_offset = self.active.next_offset, self.end_offset
+        if base >= end_offset:
+            return
+        if not self.settings.compacts:
+            self._note_truncation(base)
+            self.end_offset = base
+        else:
             epoch = self.epochs.epoch_for(base)
             batch = build(
                 [],
@@ -479,6 +488,7 @@ class Log:
                 leader_epoch=epoch,
             )
             self.active.append(batch, parse_header(batch), base)
+            self.active.file.sync()
 
     def _must_roll(
         self, size: int, first_ms: int | None, header: BatchHeader, base_offset: int

@@ -194,8 +194,10 @@ class _Opening:
         self._recovered += 1
         segment.reset()
         self.log.epochs.truncate_end(segment.base_offset)
-        checked_from = self._take(segment, 0, upto_offset=self.recovery_point, check=False)
-        end = self._take(segment, checked_from, upto_offset=None, check=True)
+        last = segment.base_offset + RELATIVE_OFFSET_MAX if following is None else following - 1
+        trusted = self.recovery_point
+        checked_from = self._take(segment, 0, last, upto_offset=trusted, check=False)
+        end = self._take(segment, checked_from, last, upto_offset=None, check=True)
         fallen = segment.file.size() - end
         if fallen:
             self.fallen += fallen
@@ -214,12 +216,13 @@ class _Opening:
         self.log.unsynced.add_paths(segment.paths[1:])
         return segment.next_offset == following
 
-    def _take(self, segment: Segment, start: int, *, upto_offset: int | None, check: bool) -> int:
+    def _take(
+        self, segment: Segment, start: int, last: int, *, upto_offset: int | None, check: bool
+    ) -> int:
         """Note good batches from a position on; return where the first bad or unwanted one is."""
         end = start
         found = walk(segment.file, start, segment.file.size(), check=check)
-        limit = segment.base_offset + RELATIVE_OFFSET_MAX
-        for position, header in in_order(found, segment.next_offset, limit):
+        for position, header in in_order(found, segment.next_offset, last):
             if upto_offset is not None and header.last_offset >= upto_offset:
                 break
             segment.note(position, header, header.base_offset)

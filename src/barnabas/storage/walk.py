@@ -95,8 +95,8 @@ def first_damage(disk: Disk, path: str, size: int) -> int | None:
 def in_order(batches: Iterator[Located], expected: int, limit: int) -> Iterator[Located]:
     """Yield batches up to the first that is damaged or whose offsets cannot be right.
 
-    Offsets ascend, and no checksum covers them. Where two batches overlap, the one that also
-    comes after a gap is the one that lies; else it is the later, an older file's content.
+    Offsets ascend up to a limit, and no checksum covers them. Where two batches overlap, the one
+    that also comes after a gap is the one that lies; else it is the later, an older file's content.
     """
     held: Located | None = None
     try:

@@ -207,15 +207,23 @@ class TalkingMember:
         """Say that it is there; return what it is told."""
         return self.send_heartbeat().code
 
-    def send_heartbeat(self) -> Asked[HeartbeatResponse]:
+    def send_heartbeat(self, *, waits: bool = False) -> Asked[HeartbeatResponse]:
         """Say that it is there."""
-        request = HeartbeatRequest(
+        request = self._heartbeat()
+        return self._talk.ask(lambda machine: machine.classic.heartbeat(request, waits=waits))
+
+    def hasten(self) -> None:
+        """Want something else while a heartbeat waits."""
+        request = self._heartbeat()
+        self._talk.ask(lambda machine: machine.classic.hasten(request))
+
+    def _heartbeat(self) -> HeartbeatRequest:
+        return HeartbeatRequest(
             group_id=GROUP,
             generation_id=self.generation,
             member_id=self.member_id,
             group_instance_id=self.instance_id,
         )
-        return self._talk.ask(lambda machine: machine.classic.heartbeat(request))
 
     def leave(self) -> ErrorCode:
         """Go; return what it is told."""

@@ -75,6 +75,10 @@ class MachineRunner(Generic[M]):
         """A clock that never jumps."""
         return self._now_ms
 
+    def set_clock(self, by_ms: int) -> None:
+        """Have the calendar's clock jump."""
+        self._wall_ms += by_ms
+
     @property
     def wall_ms(self) -> int:
         """What the calendar says."""

@@ -91,8 +91,16 @@ class Dialogue:
         self.node = self._start()
 
     def ask(self, request: Message, version: int | None = None) -> Any:  # noqa: ANN401
-        """Return the answer to a request, in the highest version unless told otherwise."""
-        return self.send(request, version).answer
+        """Return the answer to a request, in the highest version unless told otherwise.
+
+        What waits for something else to be asked is answered as if that were so.
+        """
+        exchange = self.send(request, version)
+        overtaken = exchange.context.overtaken
+        if exchange.waiting and overtaken is not None:
+            overtaken()
+            self.settle()
+        return exchange.answer
 
     def send(self, request: Message, version: int | None = None) -> Exchange:
         """Hand a request to the node; the answer may come later."""

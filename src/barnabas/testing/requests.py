@@ -12,6 +12,7 @@ from barnabas.protocol.messages.create_topics import (
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -59,6 +60,12 @@ def create_topic(
     assert result.error_code == 0, result.error_message
     topic_id: bytes = result.topic_id
     return topic_id
+
+
+def delete_topic(talk: Dialogue, name: str) -> None:
+    """Delete a topic."""
+    (result,) = talk.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name=name)])).responses
+    assert result.error_code == 0, result.error_message
 
 
 def send_produce(

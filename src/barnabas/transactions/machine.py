@@ -255,7 +255,9 @@ class TransactionMachine:
         if is_open and transactional_id not in self._timed:
             assert transaction is not None
             over_ms = transaction.started_ms + transaction.timeout_ms
-            self._time(transaction, over_ms - self._scheduler.wall_ms)
+            # Never longer than anew, should the clock be behind that of an earlier coordinator.
+            delay_ms = min(over_ms - self._scheduler.wall_ms, transaction.timeout_ms)
+            self._time(transaction, delay_ms)
         elif not is_open and transactional_id in self._timed:
             self._timed.discard(transactional_id)
             self._scheduler.cancel(_timeout_of(transactional_id))

@@ -74,6 +74,13 @@ def heartbeat(talk: Dialogue, joined: Any, version: int = 4) -> int:
     return code
 
 
+def send_heartbeat(talk: Dialogue, joined: Any) -> Exchange:
+    request = HeartbeatRequest(
+        group_id=GROUP, generation_id=joined.generation_id, member_id=joined.member_id
+    )
+    return talk.send(request)
+
+
 def leave(talk: Dialogue, version: int, *leavers: MemberIdentity) -> Any:
     if version >= 3:
         return talk.ask(LeaveGroupRequest(group_id=GROUP, members=list(leavers)), version)
@@ -244,3 +251,17 @@ def test_a_connect_cluster_elects_its_leader(talk: Dialogue) -> None:
     answer = exchange.answer
     assert (answer.protocol_type, answer.protocol_name) == ("connect", "sessioned")
     assert [m.metadata for m in answer.members] == [b"http://worker"]
+
+
+def test_a_heartbeat_waits_for_a_rebalance(talk: Dialogue) -> None:
+    leader, follower = stable(talk)
+    beat = send_heartbeat(talk, leader)
+    assert beat.waiting
+    leave(talk, 5, MemberIdentity(member_id=follower.member_id))
+    assert beat.answer.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def test_a_heartbeat_that_is_refused_does_not_wait(talk: Dialogue) -> None:
+    leader, _ = stable(talk)
+    leader.generation_id += 1
+    assert send_heartbeat(talk, leader).answer.error_code == ErrorCode.ILLEGAL_GENERATION

@@ -11,7 +11,7 @@ from barnabas.model.errors import ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
 from barnabas.node.node import Node
-from barnabas.protocol.fetch import FetchPartition, FetchRequest, TopicKey
+from barnabas.protocol.fetch import UNSAID, FetchPartition, FetchRequest, TopicKey
 from barnabas.protocol.replica_fetch import Copied, FetchResponse, parse_response
 from barnabas.testing.batches import make_batch
 from barnabas.testing.replica_set import TOPIC_ID, ReplicaSet, Stand, joined
@@ -35,9 +35,11 @@ class Talk:
     def append(self, count: int = 1) -> None:
         self.leader.do(lambda: self.leader.partition.append(make_batch(count), 1_000))
 
-    def wanted(self, offset: int, *, last: int = -1, epoch: int | None = None) -> FetchPartition:
+    def wanted(
+        self, offset: int, *, last: int = -1, epoch: int | None = None, knows: int = UNSAID
+    ) -> FetchPartition:
         current = self.epoch if epoch is None else epoch
-        return FetchPartition(0, current, offset, last, 0, 1 << 20)
+        return FetchPartition(0, current, offset, last, 0, 1 << 20, knows)
 
     def send(
         self, *wanted: FetchPartition, replica: int = 2, broker_epoch: int = 2, wait_ms: int = 500
@@ -221,6 +223,24 @@ def test_who_commits_by_coming_back_hears_of_it_after_a_moment() -> None:
     assert (talk.leader.partition.high_watermark, committing.waits) == (1, True)
     talk.set.pass_time(NEWS_WAIT_MS)
     assert committing.result.high_watermark == 1
+
+
+@pytest.mark.parametrize(("knows", "hears"), [(0, True), (1, False)])
+def test_who_left_an_answer_aside_hears_of_the_high_watermark_again(
+    knows: int, hears: bool
+) -> None:
+    """It may have come too late to count, for one (KIP-1166)."""
+    talk = Talk()
+    talk.append()
+    talk.leader.do(lambda: talk.leader.partition.fetched(3, 3, 1, 0))
+    talk.send(talk.wanted(0))
+    committing = talk.send(talk.wanted(1, last=talk.epoch))
+    talk.set.pass_time(NEWS_WAIT_MS)
+    assert committing.result.high_watermark == 1
+    again = talk.send(talk.wanted(1, last=talk.epoch, knows=knows))
+    talk.set.pass_time(NEWS_WAIT_MS)
+    assert again.waits is not hears
+    assert not hears or again.result.high_watermark == 1
 
 
 def test_a_high_watermark_goes_with_records_where_some_come_in_time() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.model.errors import ErrorCode
 from barnabas.model.ids import NO_TOPIC_ID
 from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
@@ -269,3 +270,16 @@ def test_topics_described_by_name(talk: Dialogue) -> None:
     assert (second.name, second.error_code, second.partitions) == ("none", 3, [])
     (partition,) = first.partitions
     assert (partition.eligible_leader_replicas, partition.last_known_elr) == ([], [])
+
+
+def test_a_refusal_that_rests_on_a_proposal_waits_for_it(talk: Dialogue) -> None:
+    """A topic that is only proposed may never be: nobody is told that it is there."""
+    talk.hold_syncs = True
+    request = CreateTopicsRequest(
+        topics=[CreatableTopic(name="soon", num_partitions=1, replication_factor=1)]
+    )
+    first, second = talk.send(request), talk.send(request)
+    assert (first.waiting, second.waiting) == (True, True)
+    talk.release_syncs()
+    codes = [exchange.answer.topics[0].error_code for exchange in (first, second)]
+    assert codes == [ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS]

@@ -14,6 +14,7 @@ from barnabas.protocol.messages.add_partitions_to_txn import (
 from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
+from barnabas.testing import offset_requests
 from barnabas.testing.dialogue import START_MS, Dialogue
 from barnabas.testing.markers import Markers
 from barnabas.testing.requests import create_topic
@@ -189,6 +190,7 @@ class TestAddOffsets:
     def test_the_groups_partition_gets_a_marker(
         self, talk: Dialogue, markers: Markers, version: int
     ) -> None:
+        offset_requests.find_coordinator(talk)
         producer = initialize(talk)
         assert add_offsets(talk, producer, "group", version=version) == 0
         end(talk, producer)

@@ -12,6 +12,11 @@ from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicPartition
 from barnabas.model.pending import Pending
 from barnabas.node.node import Node
+from barnabas.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from barnabas.sim.cluster import BROKER_SESSION_MS, Cluster
 from barnabas.sim.host import Host
 from barnabas.sim.world import World
@@ -213,3 +218,59 @@ def test_a_majority_is_needed_to_decide(three: Three) -> None:
     three.until(lambda: not node_of(controller).is_controller, "it gives up")
     with pytest.raises(ApiError):
         node_of(controller).commit([TopicDeleted(topic_id="00" * 16)], 0)
+
+
+MARKER = "data/.clean-shutdown"
+
+
+def found_alone(three: Three, host: Host) -> None:
+    """Start a broker that nobody lets in, and stop it again."""
+    for other in three.cluster.hosts:
+        if other.node is not None:
+            other.kill(power_cut=False)
+    host.start()
+    stopped = list[bool]()
+    host.stop(lambda: stopped.append(True))
+    three.until(lambda: bool(stopped), "it stops")
+    host.kill(power_cut=False)
+
+
+def test_a_process_that_was_never_let_in_leaves_word_of_a_clean_stop_as_it_was(
+    three: Three,
+) -> None:
+    three.make("kept", 3)
+    host = three.other
+    stopped = list[bool]()
+    host.stop(lambda: stopped.append(True))
+    three.until(lambda: bool(stopped), "it stops")
+    host.kill(power_cut=False)
+    left = host.disk.read_bytes(MARKER)
+    found_alone(three, host)
+    assert host.disk.read_bytes(MARKER) == left
+
+
+def test_a_process_that_was_never_let_in_calls_no_crash_clean(three: Three) -> None:
+    three.make("torn", 3)
+    host = three.other
+    host.kill(power_cut=True)
+    found_alone(three, host)
+    assert not host.disk.exists(MARKER)
+
+
+def test_who_waits_for_a_copy_that_moves_away_is_sent_to_its_leader() -> None:
+    four = Three(4)
+    four.make("moving", 1)
+    place = TopicPartition("moving", 0)
+    host = four.cluster.by_id[node_of(four.controller).image.topics["moving"].partitions[0].leader]
+    partition = node_of(host).partitions[place]
+    told = list[bool]()
+    partition.when_safe(1, lambda: None, lambda: told.append(partition.retired))
+    others = [number for number in (1, 2, 3, 4) if number != node_of(host).node_id]
+    move = ReassignablePartition(partition_index=0, replicas=others)
+    request = AlterPartitionReassignmentsRequest(
+        topics=[ReassignableTopic(name="moving", partitions=[move])]
+    )
+    controller = four.controller
+    controller.act(controller.life, lambda: node_of(controller).controlling.reassign(request))
+    four.until(lambda: place not in node_of(host).partitions, "it moved")
+    assert told == [False]

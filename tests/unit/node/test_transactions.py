@@ -15,7 +15,7 @@ from barnabas.node.partition import Partition
 from barnabas.node.transactions import Admitted
 from barnabas.testing.dialogue import Dialogue
 from barnabas.testing.markers import Markers
-from barnabas.testing.requests import create_topic
+from barnabas.testing.requests import create_topic, delete_topic
 from barnabas.testing.transaction_requests import (
     NAME,
     TIMEOUT_MS,
@@ -105,9 +105,23 @@ class TestMarkers:
     def test_what_is_gone_needs_none(self, talk: Dialogue, markers: Markers) -> None:
         producer = initialize(talk)
         add(talk, producer, ("a", 0), ("b", 0))
-        markers.refusals[A0] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        delete_topic(talk, "a")
         end(talk, producer)
         assert [place for place, _ in markers.written] == [B0]
+        assert state(talk) == "CompleteCommit"
+
+    def test_what_is_only_missing_gets_its_marker_later(
+        self, talk: Dialogue, markers: Markers
+    ) -> None:
+        """A copy that is not here, or not yet, says nothing of the topic."""
+        producer = initialize(talk)
+        add(talk, producer, ("a", 0), ("b", 0))
+        markers.refusals[A0] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        end(talk, producer)
+        assert state(talk) == "PrepareCommit"
+        markers.refusals.clear()
+        talk.pass_time(1000)
+        assert [place for place, _ in markers.written] == [B0, A0]
         assert state(talk) == "CompleteCommit"
 
     def test_what_goes_while_its_marker_is_written_needs_none(
@@ -117,7 +131,10 @@ class TestMarkers:
         add(talk, producer, ("a", 0), ("b", 0))
         markers.hold = True
         end(talk, producer)
+        delete_topic(talk, "a")
+        delete_topic(talk, "b")
         markers.fail(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        talk.pass_time(1000)
         assert state(talk) == "CompleteCommit"
 
     def test_what_is_refused_is_tried_again_and_again(

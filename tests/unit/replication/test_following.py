@@ -32,6 +32,7 @@ class FakeCopy:
     is_synced: bool = True
     end: int = 10
     last_epoch: int = 3
+    high_watermark: int = 7
     taken: list[bytes] = field(default_factory=list)
     cuts: list[Diverging] = field(default_factory=list)
     fails: Exception | None = None

@@ -175,11 +175,20 @@ def test_the_leader_never_proposes_to_leave_nor_twice_at_once() -> None:
     leader.now_ms += LAG_MAX_MS + 1
     wanted = leader.proposal()
     assert wanted == [ME]
-    leader.in_sync.proposed = wanted
+    leader.in_sync.propose(wanted)
     assert leader.proposal() is None
 
 
 def test_members_are_named_with_the_life_in_which_they_fetched() -> None:
     leader = led([ME, NEAR])
     leader.fetch(FAR, 0, broker_epoch=9)
-    assert leader.in_sync.epochs_of([ME, NEAR, FAR]) == [(ME, -1), (NEAR, -1), (FAR, 9)]
+    leader.in_sync.propose([ME, NEAR, FAR])
+    assert leader.in_sync.seen == [(ME, -1), (NEAR, -1), (FAR, 9)]
+
+
+def test_a_life_that_began_after_the_proposal_is_not_the_one_proposed() -> None:
+    leader = led([ME, NEAR])
+    leader.fetch(FAR, 0, broker_epoch=9)
+    leader.in_sync.propose([ME, FAR])
+    leader.fetch(FAR, 0, broker_epoch=10)
+    assert leader.in_sync.seen == [(ME, -1), (FAR, 9)]

@@ -324,6 +324,18 @@ def test_a_changed_offset_hides_its_batch_and_what_follows() -> None:
         assert again.end_offset <= 4
 
 
+def test_a_batch_that_claims_offsets_of_the_next_segment_is_cut_away() -> None:
+    """What follows it may be damaged too, so that nothing in its own segment contradicts it."""
+    disk, log = filled(20)
+    first = log.segments[0]
+    per_batch = first.size // (first.next_offset // 2)
+    disk.flip(path_of(0), per_batch * 8 + 32)  # the second batch's place
+    disk.flip(path_of(0), per_batch * 2 * 8 + 500)  # what the third holds
+    again = opened(disk).log
+    assert bases(again) == [0]
+    assert again.end_offset == 2
+
+
 def test_an_index_that_no_flush_vouches_for_is_made_anew() -> None:
     """A flush that began before the roll says nothing of what the roll wrote."""
     disk = MemoryDisk()

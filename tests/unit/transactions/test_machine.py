@@ -289,6 +289,16 @@ class TestTimeout:
         talk.runner.pass_time(1)
         assert talk.state().state is State.PREPARE_ABORT
 
+    def test_a_clock_that_is_behind_gives_it_no_more_than_its_time_again(
+        self, talk: TransactionTalk
+    ) -> None:
+        producer = talk.begin()
+        talk.add(producer, "a-0")
+        talk.runner.set_clock(-3_600_000)
+        talk.runner.crash()
+        talk.runner.pass_time(TIMEOUT_MS)
+        assert talk.state().state is State.PREPARE_ABORT
+
     def test_a_refused_abort_is_tried_again(self, talk: TransactionTalk) -> None:
         producer = talk.begin()
         talk.add(producer, "a-0")

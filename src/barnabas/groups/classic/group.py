@@ -29,7 +29,8 @@ that starts from the records finds the last such generation, Stable or Empty, an
 were amid a later one are told to join again. Until then members, leader and generation are what
 the coordinator holds in memory; only assignments are changed by replay alone.
 
-What waits here are answers: `joining` to JoinGroup, `syncing` to SyncGroup.
+What waits here are answers: `joining` to JoinGroup, `syncing` to SyncGroup, `listening` to
+Heartbeat, for a member that is to hear of a rebalance as soon as there is one.
 """
 
 from collections import Counter
@@ -48,6 +49,7 @@ from barnabas.protocol import coordinator_codec
 from barnabas.protocol.codec import decoder
 from barnabas.protocol.coordinator_records.group_metadata import GroupMetadataKey
 from barnabas.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from barnabas.protocol.messages.heartbeat import HeartbeatResponse
 from barnabas.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
 
@@ -88,6 +90,7 @@ class ClassicGroup:
         """Member ids that were given out (KIP-394) and have not been used yet."""
         self.joining: dict[str, Pending[JoinGroupResponse]] = {}
         self.syncing: dict[str, Pending[SyncGroupResponse]] = {}
+        self.listening: dict[str, Pending[HeartbeatResponse]] = {}
         self.unsynced: dict[str, None] = {}
         """Those who have not asked for their assignment of this generation yet."""
         self.is_first_rebalance = False
@@ -247,6 +250,22 @@ class ClassicGroup:
         self.syncing[member_id] = waiting
         return waiting
 
+    def wait_for_news(self, member_id: str) -> Pending[HeartbeatResponse]:
+        """Return the answer that a member gets once everybody is to join again."""
+        self.no_news(member_id)
+        waiting: Pending[HeartbeatResponse] = Pending()
+        self.listening[member_id] = waiting
+        return waiting
+
+    def no_news(self, member_id: str) -> None:
+        """Tell a member that listens that nothing has changed."""
+        answer(self.listening, member_id, HeartbeatResponse())
+
+    def call_everybody(self) -> None:
+        """Tell members that listen to join again."""
+        for member_id in list(self.listening):
+            self._tell(member_id, ErrorCode.REBALANCE_IN_PROGRESS)
+
     def joined(self, member_id: str) -> JoinGroupResponse:
         """Return what a member learns of this generation: the leader learns who else is in it."""
         return JoinGroupResponse(
@@ -279,6 +298,10 @@ class ClassicGroup:
     def _turn_away(self, member_id: str, code: ErrorCode, told_id: str) -> None:
         answer(self.joining, member_id, answers.join_refused(code, told_id))
         answer(self.syncing, member_id, answers.sync_refused(code))
+        self._tell(member_id, code)
+
+    def _tell(self, member_id: str, code: ErrorCode) -> None:
+        answer(self.listening, member_id, HeartbeatResponse(error_code=code))
 
     # What anybody may ask
 

@@ -12,6 +12,7 @@ from barnabas.groups.classic.syncing import Syncing
 from barnabas.groups.directory import Directory, Group, GroupType
 from barnabas.model.coordination import Caller, CoordinatorRecord, Outcome, Scheduler
 from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.pending import Pending
 from barnabas.model.settings import GroupSettings
 from barnabas.protocol.coordinator_codec import Stored
 from barnabas.protocol.coordinator_records.group_metadata import (
@@ -101,15 +102,32 @@ class ClassicProtocol:
         """Give a member its assignment."""
         return self._syncing.sync(self._group(request.group_id), request)
 
-    def heartbeat(self, request: HeartbeatRequest) -> Outcome[HeartbeatResponse]:
-        """Hear that a member is alive; tell it whether it has to join again."""
+    def heartbeat(
+        self, request: HeartbeatRequest, *, waits: bool = False
+    ) -> Outcome[HeartbeatResponse]:
+        """Hear that a member is alive; tell it whether it has to join again.
+
+        Who waits is answered as soon as it has to, or after a while. A static member is not asked
+        to: its client leaves without a word, once all that it asked is answered.
+        """
         group = self._group(request.group_id)
         member_id = request.member_id
         group.check_generation(member_id, request.group_instance_id, request.generation_id)
-        self._rebalances.sessions.renew(group, group.members[member_id])
+        member = group.members[member_id]
+        self._rebalances.sessions.renew(group, member)
         if group.state is State.PREPARING:
             return Outcome(HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+        wait_ms = min(self._settings.heartbeat_wait_ms, member.session_timeout_ms // 3)
+        if waits and wait_ms and group.state is State.STABLE and member.instance_id is None:
+            return Outcome(self._listen(group, member_id, wait_ms))
         return Outcome(HeartbeatResponse())
+
+    def hasten(self, request: HeartbeatRequest) -> Outcome[None]:
+        """Hear that a member whose heartbeat waits wants something else."""
+        group = self._groups.get(request.group_id)
+        if isinstance(group, ClassicGroup):
+            group.no_news(request.member_id)
+        return Outcome(None)
 
     def leave(self, group_id: str, leavers: list[MemberIdentity]) -> Outcome[LeaveGroupResponse]:
         """Let members go, who need not be the ones that ask; each is answered for itself."""
@@ -126,6 +144,17 @@ class ClassicProtocol:
         return Outcome(described(group_id, self._groups.get(group_id), version))
 
     # Between them
+
+    def _listen(
+        self, group: ClassicGroup, member_id: str, wait_ms: int
+    ) -> Pending[HeartbeatResponse]:
+        def over() -> Outcome[None]:
+            group.no_news(member_id)
+            return Outcome(None)
+
+        name = f"heartbeat of {member_id!r} in {group.group_id!r}"
+        self._scheduler.schedule(name, wait_ms, over)
+        return group.wait_for_news(member_id)
 
     def _leave(self, group: ClassicGroup, leaver: MemberIdentity) -> MemberResponse:
         answer = MemberResponse(

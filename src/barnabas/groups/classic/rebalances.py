@@ -40,6 +40,7 @@ class Rebalances:
         group.is_first_rebalance = group.state is State.EMPTY
         group.has_newcomers = False
         group.enter(State.PREPARING)
+        group.call_everybody()
         if group.is_first_rebalance:
             delay_ms = self._settings.initial_rebalance_delay_ms
             self._wait_for_company(group, delay_ms, group.rebalance_timeout_ms - delay_ms)

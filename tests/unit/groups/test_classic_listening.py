@@ -1,0 +1,90 @@
+"""Heartbeats that wait, so that members hear of a rebalance as soon as it begins."""
+
+import pytest
+
+from barnabas.model.errors import ErrorCode
+from barnabas.model.settings import GroupSettings
+from barnabas.testing.classic_talk import SESSION_MS, ClassicTalk, TalkingMember
+
+WAIT_MS = min(GroupSettings().heartbeat_wait_ms, SESSION_MS // 3)
+
+
+@pytest.fixture
+def pair(talk: ClassicTalk) -> tuple[TalkingMember, TalkingMember]:
+    alice, bob = talk.member("alice"), talk.member("bob")
+    talk.stable(alice, bob)
+    return alice, bob
+
+
+Pair = tuple[TalkingMember, TalkingMember]
+
+
+def test_nothing_happens_for_a_while(talk: ClassicTalk, pair: Pair) -> None:
+    alice, _ = pair
+    beat = alice.send_heartbeat(waits=True)
+    talk.pass_time(WAIT_MS - 1)
+    assert beat.waiting
+    talk.pass_time(1)
+    assert beat.code is ErrorCode.NONE
+
+
+def test_it_never_waits_for_longer_than_it_is_set_to() -> None:
+    talk = ClassicTalk(GroupSettings(heartbeat_wait_ms=200))
+    alice = talk.member("alice")
+    talk.stable(alice)
+    beat = alice.send_heartbeat(waits=True)
+    talk.pass_time(200)
+    assert beat.code is ErrorCode.NONE
+
+
+def test_it_need_not_wait() -> None:
+    talk = ClassicTalk(GroupSettings(heartbeat_wait_ms=0))
+    alice = talk.member("alice")
+    talk.stable(alice)
+    assert alice.send_heartbeat(waits=True).code is ErrorCode.NONE
+
+
+def test_who_comes_or_leaves_is_heard_of_at_once(talk: ClassicTalk, pair: Pair) -> None:
+    alice, bob = pair
+    beats = [member.send_heartbeat(waits=True) for member in pair]
+    carol = talk.member("carol")
+    carol.join()
+    assert [beat.code for beat in beats] == [ErrorCode.REBALANCE_IN_PROGRESS] * 2
+    assert alice.send_heartbeat(waits=True).code is ErrorCode.REBALANCE_IN_PROGRESS
+    assert bob.leave() is ErrorCode.NONE
+
+
+def test_a_member_that_is_out_is_told_so(talk: ClassicTalk, pair: Pair) -> None:
+    alice, _ = pair
+    beat = alice.send_heartbeat(waits=True)
+    assert alice.leave() is ErrorCode.NONE
+    assert beat.code is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_what_a_member_asks_next_does_not_wait_behind_it(talk: ClassicTalk, pair: Pair) -> None:
+    alice, bob = pair
+    beats = [member.send_heartbeat(waits=True) for member in pair]
+    alice.hasten()
+    assert (beats[0].code, beats[1].waiting) == (ErrorCode.NONE, True)
+    again = alice.send_heartbeat(waits=True)
+    another = alice.send_heartbeat(waits=True)
+    assert (again.code, another.waiting) == (ErrorCode.NONE, True)
+    alice.member_id = "nobody"
+    alice.hasten()
+    assert another.waiting
+    assert bob.heartbeat() is ErrorCode.NONE
+
+
+def test_a_heartbeat_that_waits_keeps_nobody_in_for_longer(talk: ClassicTalk, pair: Pair) -> None:
+    alice, bob = pair
+    alice.send_heartbeat(waits=True)
+    for _ in range(4):
+        talk.pass_time(SESSION_MS // 4)
+        bob.heartbeat()
+    assert alice.heartbeat() is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_static_member_does_not_wait(talk: ClassicTalk) -> None:
+    alice = talk.member("alice", instance_id="a")
+    talk.stable(alice)
+    assert alice.send_heartbeat(waits=True).code is ErrorCode.NONE
