@@ -1,6 +1,7 @@
 """The short way of Produce and the long one must agree, byte for byte."""
 
 from random import Random
+from weakref import ref
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
 from barnabas.node.node import Node
 from barnabas.protocol.codec import encoder
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest
 from barnabas.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -24,6 +26,9 @@ from barnabas.server.disk import OsDisk
 
 NOW_MS = 1_700_000_000_000
 VERSIONS = range(3, 14)
+DELETE_T = b"\0\x14\0\x01\0\0\0\x01\0\x04test" + encoder(DeleteTopicsRequest, 1)(
+    DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000)
+)
 
 
 class Twin:
@@ -125,6 +130,20 @@ def test_a_deleted_topic_is_not_written_to(tmp_path: object) -> None:
     twin.node.partitions["t", 0].retire()  # type: ignore[index]
     twin.ask(frame, short=True)
     assert twin.short == 0
+
+
+def test_a_known_shape_keeps_no_file_of_a_deleted_topic(tmp_path: object) -> None:
+    twin = Twin(f"{tmp_path}/data", "interval")
+    frame = request(9, twin, (0, -1, 1, 100, False))
+    twin.ask(frame, short=True)
+    twin.ask(frame, short=True)
+    assert twin.short == 1
+    file = ref(twin.node.find("t", 0).log.active.file)
+    assert file() is not None
+    twin.ask(DELETE_T, short=False)
+    twin.node.commits.unsynced.clear()  # as the clock does, a moment later
+    assert file() is None
+    assert twin.shapes.answer(memoryview(bytearray(frame)), twin.prefix_bytes, NOW_MS) is None
 
 
 def test_what_is_shorter_than_the_last_request_goes_the_long_way(tmp_path: object) -> None:

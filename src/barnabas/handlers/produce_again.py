@@ -4,10 +4,14 @@ Only correlation id and records differ; see `shapes.py`. A request with a known 
 to its partition.
 
 Only requests with one partition, acks=1 or acks=all, from version 7 on, have a shape.
+
+Shapes are kept long after the last request that had them, so they must not keep what they know: the
+files of a deleted topic take up the disk until nobody refers to its partitions any more.
 """
 
 from struct import Struct
 from typing import NamedTuple
+from weakref import ref
 
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.produce import (
@@ -50,11 +54,11 @@ class ProduceShape:
     __slots__ = (
         "_answer",
         "_framing",
+        "_partition",
         "acks",
         "index",
         "key",
         "node",
-        "partition",
         "timeout_ms",
         "transactional",
         "version",
@@ -66,7 +70,7 @@ class ProduceShape:
         self.version = version
         self.node = node
         ((self.key, ((self.index, _),)),) = request.topics
-        self.partition = partition
+        self._partition = ref(partition)
         self.acks = request.acks
         self.timeout_ms = request.timeout_ms
         self.transactional = request.transactional_id is not None
@@ -78,8 +82,8 @@ class ProduceShape:
         self, frame: memoryview, prefix_bytes: int, correlation_id: int, now_ms: int
     ) -> bytes | Pending[list[Chunk]] | None:
         """Append the records of one more request."""
-        partition = self.partition
-        if partition.retired or partition.is_short:
+        partition = self._partition()
+        if partition is None or partition.retired or partition.is_short:
             return None
         records = _records(frame, prefix_bytes, self.version)
         if records is None:
@@ -87,7 +91,7 @@ class ProduceShape:
         if (
             len(records) > ATTRIBUTES_AT
             and records[ATTRIBUTES_AT] & TRANSACTIONAL
-            and not _may_enter(self, records)
+            and not self._may_enter(partition, records)
         ):
             return None
         try:
@@ -96,10 +100,16 @@ class ProduceShape:
             return None  # refused without a trace: the long way says why
         if self.acks == ACKS_ALL and partition.high_watermark < appended.required_offset:
             context = RequestContext(self.version, None, "", now_ms)
-            return self._wait(context, correlation_id, appended)
-        return self.encode(correlation_id, appended)
+            return self._wait(context, correlation_id, partition, appended)
+        return self._encode(correlation_id, partition, appended)
 
-    def encode(self, correlation_id: int, appended: Appended) -> bytes:
+    def _may_enter(self, partition: Partition, records: memoryview) -> bool:
+        """Tell whether a transactional batch needs nobody to be asked."""
+        if not self.transactional or not is_transactional(records):
+            return False
+        return has_open_transaction(partition, records)
+
+    def _encode(self, correlation_id: int, partition: Partition, appended: Appended) -> bytes:
         """Write the whole answer, its length included."""
         return self._answer.pack(
             self._answer.size - 4,
@@ -109,21 +119,25 @@ class ProduceShape:
             0,
             appended.base_offset,
             appended.append_time_ms,
-            self.partition.log.start_offset,
+            partition.log.start_offset,
             self._framing.tail,
         )
 
     def _wait(
-        self, context: RequestContext, correlation_id: int, appended: Appended
+        self,
+        context: RequestContext,
+        correlation_id: int,
+        partition: Partition,
+        appended: Appended,
     ) -> Pending[list[Chunk]]:
         head = response_header(PRODUCE, context.version, correlation_id)
         answer = Answer(self.node, context)
-        start_offset = self.partition.log.start_offset
+        start_offset = partition.log.start_offset
         result = PartitionResult(
             self.index, 0, appended.base_offset, appended.append_time_ms, start_offset
         )
         answer.results.append((self.key, [result]))
-        answer.expect(self.key, self.partition, appended.required_offset)
+        answer.expect(self.key, partition, appended.required_offset)
         return answer.wait(self.timeout_ms).map(lambda body: [head, body])
 
 
@@ -158,13 +172,6 @@ def _has_shape(header: RequestHeader, request: ProduceRequest) -> bool:
         and len(request.topics[0].partitions) == 1
         and request.topics[0].partitions[0][1] is not None
     )
-
-
-def _may_enter(shape: ProduceShape, records: memoryview) -> bool:
-    """Tell whether a transactional batch needs nobody to be asked."""
-    if not shape.transactional or not is_transactional(records):
-        return False
-    return has_open_transaction(shape.partition, records)
 
 
 def _records(frame: memoryview, position: int, version: int) -> memoryview | None:

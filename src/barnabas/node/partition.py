@@ -61,6 +61,7 @@ class Partition:
     """One copy, which leads or follows."""
 
     __slots__ = (
+        "__weakref__",
         "_alone",
         "_commits",
         "_complained_of",

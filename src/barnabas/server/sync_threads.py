@@ -60,14 +60,26 @@ class SyncThreads:
             self._queue.put(gathered[number::count])
 
     def _run(self) -> None:
-        while (share := self._queue.get()) is not None:
-            for flush in share:
-                self._sync(flush)
-            self._finished.extend(share)
-            try:
-                self._loop.call_soon_threadsafe(self._report)
-            except RuntimeError:
-                return  # the loop is gone: we are stopping
+        while self._take_share():
+            pass
+
+    def _take_share(self) -> bool:
+        """Sync the next share; tell whether there may be more.
+
+        A thread that waits has nothing of the last one at hand: it would keep the files of a topic
+        that was deleted open until somebody else's sync.
+        """
+        share = self._queue.get()
+        if share is None:
+            return False
+        for flush in share:
+            self._sync(flush)
+        self._finished.extend(share)
+        try:
+            self._loop.call_soon_threadsafe(self._report)
+        except RuntimeError:
+            return False  # the loop is gone: we are stopping
+        return True
 
     def _report(self) -> None:
         finished = []

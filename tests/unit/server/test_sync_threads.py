@@ -1,6 +1,8 @@
 """Syncs of one turn of the loop travel together; none is lost, none is reported early."""
 
 import asyncio
+import threading
+from weakref import finalize
 
 from barnabas.effects import Flush
 from barnabas.server.sync_threads import SyncThreads
@@ -70,5 +72,25 @@ def test_a_stop_finishes_what_was_asked_for_in_the_same_turn() -> None:
         bench.threads.submit(flush(1))
         bench.threads.close()
         assert bench.synced == [1]
+
+    asyncio.run(play())
+
+
+class Owner:
+    """What a sync is done for."""
+
+    def synced(self) -> None:
+        pass
+
+
+def test_a_thread_that_waits_keeps_nothing_of_its_last_sync() -> None:
+    async def play() -> None:
+        bench, owner, gone = Bench(asyncio.get_running_loop(), 1), Owner(), threading.Event()
+        finalize(owner, gone.set)
+        bench.threads.submit(Flush(FlushTask((), (), 1, 0, 0), owner.synced))
+        del owner
+        await bench.reported(1)
+        assert gone.wait(30)
+        bench.threads.close()
 
     asyncio.run(play())
