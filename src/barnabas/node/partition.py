@@ -460,6 +460,7 @@ class Partition:
         self._flushing = True  # no more syncs: the files are going away
         if self.keeper is not None:
             self.keeper.retired()
+            self.keeper = None  # they hold each other, and with them open files
         self._let_go()
 
     def _let_go(self) -> None:

@@ -61,6 +61,7 @@ class LedCopy:
 
     def retired(self) -> None:
         """Let go."""
+        self._replicas.forget(self._partition)
 
 
 class Replicas:
@@ -118,6 +119,11 @@ class Replicas:
             in_sync.propose(wanted)
             self._proposals[partition] = None
             self._propose()
+
+    def forget(self, partition: Partition) -> None:
+        """Let go of a partition that was led here and is gone."""
+        self._led.pop(partition, None)
+        self._proposals.pop(partition, None)
 
     def nearest(self, partition: Partition, rack_id: str, offset: int) -> int:
         """Return which in-sync follower stands where a consumer does and has what it wants.

@@ -3,6 +3,8 @@
 Whole nodes on simulated hosts, on a network that loses nothing.
 """
 
+import gc
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -274,3 +276,22 @@ def test_who_waits_for_a_copy_that_moves_away_is_sent_to_its_leader() -> None:
     controller.act(controller.life, lambda: node_of(controller).controlling.reassign(request))
     four.until(lambda: place not in node_of(host).partitions, "it moved")
     assert told == [False]
+
+
+def test_nobody_holds_on_to_a_partition_that_is_gone(three: Three) -> None:
+    """It holds files open, and with them their room on the disk."""
+    three.make("gone", 3)
+    gc.disable()  # or who keeps them in a circle is found out by chance alone
+    try:
+        kept = [
+            weakref.ref(partition)
+            for host in three.cluster.hosts
+            for partition in node_of(host).by_topic_name["gone"].values()
+        ]
+        assert len(kept) == 9
+        topic_id = node_of(three.controller).image.topics["gone"].topic_id
+        deleted = TopicDeleted(topic_id=topic_id.hex())
+        three.do(three.controller, lambda node: node.commit([deleted], 0))
+        three.until(lambda: not any(ref() for ref in kept), "all of them are let go of")
+    finally:
+        gc.enable()
