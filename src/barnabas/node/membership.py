@@ -155,8 +155,13 @@ class Membership:
             current_metadata_offset=self._node.quorum.offset,
             want_shut_down=self._left is not None,
         )
-        interval_ms = self._node.settings.cluster.broker_heartbeat_interval_ms
-        answer = self._node.peers.ask(controller, request, lane=LANE, timeout_ms=interval_ms)
+        # As long as that leaves time for another try: on a slow link, who hangs up after each
+        # interval and connects anew never hears an answer.
+        settings = self._node.settings.cluster
+        timeout_ms = max(
+            settings.broker_heartbeat_interval_ms, settings.broker_session_timeout_ms // 2
+        )
+        answer = self._node.peers.ask(controller, request, lane=LANE, timeout_ms=timeout_ms)
         answer.when_done(self._heard, lambda _: self._lost())
 
     def _heard(self, response: BrokerHeartbeatResponse) -> None:

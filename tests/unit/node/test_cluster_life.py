@@ -295,3 +295,15 @@ def test_nobody_holds_on_to_a_partition_that_is_gone(three: Three) -> None:
         three.until(lambda: not any(ref() for ref in kept), "all of them are let go of")
     finally:
         gc.enable()
+
+
+def test_a_broker_is_let_in_over_a_link_slower_than_its_heartbeats(three: Three) -> None:
+    """Who hangs up before an answer can have come, and asks anew, never hears one."""
+    host, controller = three.other, three.controller
+    host.kill(power_cut=False)
+    interval_ms = host.settings.cluster.broker_heartbeat_interval_ms
+    for way in ((host.name, controller.name), (controller.name, host.name)):
+        three.cluster.wires.slow(*way, interval_ms // 2 + 50)
+    host.start()
+    three.until(lambda: host.node is not None and host.node.membership.is_active, "it is let in")
+    assert three.controller is controller
