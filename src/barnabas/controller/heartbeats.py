@@ -139,13 +139,14 @@ class Heartbeats:
         if not heirs:  # nothing can be moved, so nothing is to be waited for
             return Beat([], _stopping(broker, may_go=True))
         session = self._sessions[broker.node_id]
-        records: list[MetadataRecord] = []
-        if not broker.stopping:
+        if not broker.stopping:  # for the first time, or the disk refused it before
             records = begin_stopping(image, broker.node_id, defaults)
-        if session.moved_offset is None:
             session.moved_offset = end_offset + len(records)
-        if broker.fenced or not self._know(heirs, session.moved_offset):
             return Beat(records, _stopping(broker, may_go=broker.fenced))
+        if session.moved_offset is None:
+            session.moved_offset = end_offset
+        if broker.fenced or not self._know(heirs, session.moved_offset):
+            return Beat([], _stopping(broker, may_go=broker.fenced))
         return Beat(end_stopping(image, broker.node_id), _stopping(broker, may_go=True))
 
     def _know(self, nodes: Iterable[int], offset: int) -> bool:

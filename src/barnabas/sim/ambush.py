@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from barnabas.effects import Ask
 from barnabas.metadata.image import PartitionImage
+from barnabas.model.ids import TopicId
 from barnabas.protocol.codec import decode_exact
 from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
 from barnabas.sim.cluster import Cluster
@@ -70,9 +71,12 @@ class Ambush:
         topic = request.topics[0]
         wanted = topic.partitions[0]
         assert leader.node is not None
-        placed = leader.node.replica(topic.topic_id, wanted.partition_index).placed
+        copies = leader.node.by_topic_id.get(TopicId(topic.topic_id), {})
+        copy = copies.get(wanted.partition_index)
+        if copy is None:
+            return []  # it went in the same moment
         members = [member.broker_id for member in wanted.new_isr_with_epochs]
-        return [member for member in members if member not in placed.isr]
+        return [member for member in members if member not in copy.isr]
 
     def _end(self, host: Host) -> None:
         self._world.after(0, lambda: self._kill(host))

@@ -124,3 +124,19 @@ def test_the_last_broker_goes_at_once_and_keeps_what_it_leads(talk: ControllerTa
 def test_a_fenced_broker_may_go_at_once(talk: ControllerTalk) -> None:
     talk.fence(1)
     assert talk.beat(1, stop=True).should_shut_down
+
+
+def test_a_stop_that_could_not_be_written_down_begins_anew(
+    talk: ControllerTalk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everybody knows the log up to there by then, yet nothing was moved."""
+    talk.create([1, 2, 3])
+    with monkeypatch.context() as patch:
+        patch.setattr(talk, "commit", lambda _: None)  # the disk refuses
+        talk.beat(1, stop=True)
+    for name in ("a", "b", "c"):
+        talk.create([1, 2, 3], name=name)
+    for broker in (2, 3):
+        talk.beat(broker)
+    assert not talk.beat(1, stop=True).should_shut_down
+    assert (talk.partition().leader, talk.partition().isr) == (2, [2, 3])
