@@ -4,7 +4,8 @@
 - Whoever leads in the newest epoch has everything that was committed, and so has everybody in sync.
 - In a broker's life no high watermark and no leader epoch goes back, and no high watermark of a
   leader is ahead of its own disk.
-- No copy begins later than the partition did: nobody deletes records here.
+- No copy begins later than the partition did, unless it knows that it lacks something: nobody
+  deletes records here.
 - What is committed is the same in every copy (`sim/histories.py`).
 """
 
@@ -94,7 +95,7 @@ class Copies:
             raise InvariantError(
                 f"{partition.name} at {who} is at {high_watermark}, ahead of the disk"
             )
-        if partition.log.start_offset:
+        if partition.log.start_offset and partition.damaged_at is None:
             raise InvariantError(
                 f"{partition.name} at {who} starts at {partition.log.start_offset}, and nobody "
                 "deleted anything"
