@@ -86,7 +86,9 @@ class Copies:
     def _look(self, who: str, partition: Partition, before: Seen, *, damaged: bool) -> None:
         high_watermark, epoch = partition.high_watermark, partition.leader_epoch
         went_back = high_watermark < before.high_watermark or epoch < before.leader_epoch
-        if went_back and not damaged:  # a damaged copy gives up what it has, and starts over
+        lacks = partition.lost_records or partition.damaged_at is not None
+        # A damaged copy, or one that knows that it lacks something, gives up what it has.
+        if went_back and not damaged and not lacks:
             raise InvariantError(
                 f"{partition.name} at {who} goes back to {high_watermark} in {epoch}: {before}"
             )
@@ -95,7 +97,7 @@ class Copies:
             raise InvariantError(
                 f"{partition.name} at {who} is at {high_watermark}, ahead of the disk"
             )
-        if partition.log.start_offset and partition.damaged_at is None:
+        if partition.log.start_offset and not lacks:
             raise InvariantError(
                 f"{partition.name} at {who} starts at {partition.log.start_offset}, and nobody "
                 "deleted anything"
