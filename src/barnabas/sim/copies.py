@@ -86,7 +86,8 @@ class Copies:
     def _look(self, who: str, partition: Partition, before: Seen, *, damaged: bool) -> None:
         high_watermark, epoch = partition.high_watermark, partition.leader_epoch
         went_back = high_watermark < before.high_watermark or epoch < before.leader_epoch
-        lacks = partition.lost_records or partition.damaged_at is not None
+        knows_damage = partition.lost_records or partition.damaged_at is not None
+        lacks = knows_damage and not partition.config.flush_on_ack  # which nothing takes back
         # A damaged copy, or one that knows that it lacks something, gives up what it has.
         if went_back and not damaged and not lacks:
             raise InvariantError(
