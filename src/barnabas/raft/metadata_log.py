@@ -26,7 +26,7 @@ from barnabas.storage.log import START_OFFSET_FILE, Log, LogSettings
 from barnabas.storage.recovery import Recovered, open_log
 
 FOLDER = "__cluster_metadata"
-SETTINGS = LogSettings(segment_bytes=1 << 30)
+SETTINGS = LogSettings(segment_bytes=1 << 30, compacts=False)
 READ_BYTES = 1 << 20
 REMOVE_AFTER_MS = 60_000
 

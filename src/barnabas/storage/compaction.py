@@ -154,6 +154,7 @@ def apply(log: Log, cleaned: Cleaned) -> list[str]:
     if cleaned.cuts != log.cuts or not known:
         return []
     retired: list[str] = []
+    log.note_sparse()
     for group in cleaned.groups:
         old = [by_base[base] for base in group.bases]
         retired += swap_in(log, old, f"{log.folder}/{CLEANING_FOLDER}")

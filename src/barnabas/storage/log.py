@@ -39,6 +39,7 @@ SNAPSHOTS_KEPT = 2
 START_OFFSET_FILE = "log-start-offset"
 TRUNCATED_FILE = "truncated-to"
 CLEANER_FILE = "cleaner-offset"
+SPARSE_FILE = "sparse"
 DELETED = ".deleted"
 
 
@@ -53,7 +54,7 @@ class LogSettings:
     index_interval_bytes: int = 4096
     """How much log lies between two index entries."""
     compacts: bool = True
-    """Whether compaction may have left gaps between batches."""
+    """Whether compaction removes batches from between others."""
 
 
 class Log:
@@ -71,6 +72,8 @@ class Log:
         """Segments below this are safe, with all that was written when they were sealed."""
         self.cuts = 0
         """How often the log was truncated: whoever works on it elsewhere must start anew."""
+        self.sparse = False
+        """Whether batches were removed from between others, here or before they were copied."""
         self.truncated_to: int | None = None
         """The lowest end the log was cut to since it was opened."""
         self.epochs = LeaderEpochs(disk, folder)
@@ -92,6 +95,20 @@ class Log:
     def is_synced(self) -> bool:
         """Whether nothing that was appended or sealed waits for a sync."""
         return self.flushed_offset >= self.end_offset and not self.unsynced.any_files
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether each batch begins where the one before ends, since none was ever removed."""
+        return not (self.sparse or self.settings.compacts)
+
+    def note_sparse(self) -> None:
+        """Remember for good that there are gaps: a later topic setting must not deny them."""
+        if not self.sparse:
+            path = f"{self.folder}/{SPARSE_FILE}"
+            self.disk.write_atomic(path, b"", sync=False)
+            self.unsynced.add_paths((path,))
+            self.unsynced.add_folders((self.folder,))
+            self.sparse = True
 
     def append(self, batch: memoryview, header: BatchHeader, epoch: int) -> int:
         """Write a checked batch at the end; return the offset its first record got.
@@ -135,6 +152,8 @@ class Log:
         for number, header in enumerate(headers):
             if header.base_offset < end_offset or header.leader_epoch < epoch:
                 return number
+            if header.base_offset > end_offset:
+                self.note_sparse()
             end_offset, epoch = header.last_offset + 1, header.leader_epoch
         return len(headers)
 
@@ -370,7 +389,8 @@ class Log:
         segment = self.segments[number]
         start = end = segment.base_offset
         found = walk(segment.file, 0, segment.size, check=True)
-        for _, header in in_order(found, start, start + RELATIVE_OFFSET_MAX):
+        limit = start + RELATIVE_OFFSET_MAX
+        for _, header in in_order(found, start, limit, dense=self.is_dense):
             if header.last_offset >= offset:
                 break
             end = header.last_offset + 1
@@ -475,7 +495,7 @@ class Log:
         base, end_offset = self.active.next_offset, self.end_offset
         if base >= end_offset:
             return
-        if not self.settings.compacts:
+        if self.is_dense:
             self._note_truncation(base)
             self.end_offset = base
         else:

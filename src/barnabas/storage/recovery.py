@@ -16,6 +16,7 @@ from barnabas.storage import snapshots
 from barnabas.storage.checkpoints import read_number
 from barnabas.storage.log import (
     DELETED,
+    SPARSE_FILE,
     START_OFFSET_FILE,
     TRUNCATED_FILE,
     Log,
@@ -125,6 +126,7 @@ class _Opening:
         """Finish or undo what a crash left half done."""
         disk, folder = self._disk, self._folder
         names = disk.list(folder)
+        self.log.sparse = SPARSE_FILE in names
         if CLEANING_FOLDER in names:
             disk.remove_tree(f"{folder}/{CLEANING_FOLDER}")
         for name in names:
@@ -169,7 +171,7 @@ class _Opening:
             if following is not None and (clean or following < self.recovery_point):
                 self._take_over(segment, following)
             elif clean:
-                segment.load_tail()
+                segment.load_tail(dense=log.is_dense)
             elif not self._recover(segment, following):
                 self._drop_after(number)
                 return
@@ -222,7 +224,8 @@ class _Opening:
         """Note good batches from a position on; return where the first bad or unwanted one is."""
         end = start
         found = walk(segment.file, start, segment.file.size(), check=check)
-        for position, header in in_order(found, segment.next_offset, last):
+        expected, dense = segment.next_offset, self.log.is_dense
+        for position, header in in_order(found, expected, last, dense=dense):
             if upto_offset is not None and header.last_offset >= upto_offset:
                 break
             segment.note(position, header, header.base_offset)

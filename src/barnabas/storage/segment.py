@@ -238,7 +238,7 @@ class Segment:
         self.rebuild_indexes()
         self.aborted.truncate(self.next_offset)
 
-    def rebuild_indexes(self) -> None:
+    def rebuild_indexes(self, *, dense: bool = False) -> None:
         """Make indexes and totals anew from the headers in the file, as far as they are good.
 
         But for aborted transactions: those begin in other segments, too.
@@ -246,7 +246,7 @@ class Segment:
         end = self.size
         self.reset()
         try:
-            self._note_from(0, end)
+            self._note_from(0, end, dense=dense)
         finally:
             self.size = end
 
@@ -279,15 +279,15 @@ class Segment:
         self.max_timestamp_offset = self.base_offset + last_time[1]
         return True
 
-    def load_tail(self) -> None:
+    def load_tail(self, *, dense: bool = False) -> None:
         """Take over stored indexes and read the headers that they do not cover."""
         end = self.size
         if self.load_indexes():
             last = self.offset_index.last()
             self.next_offset = self.base_offset + (last[0] if last else 0)
-            self._note_from(last[1] if last else 0, end)
+            self._note_from(last[1] if last else 0, end, dense=dense)
         else:
-            self.rebuild_indexes()
+            self.rebuild_indexes(dense=dense)
         if end:
             # The log's end hangs on the last batch, so that one is looked at closely.
             for _ in walk(self.file, self._recent_positions[-1], end, check=True):
@@ -299,11 +299,12 @@ class Segment:
         self.write_indexes()
         self.file.close()
 
-    def _note_from(self, start: int, end: int) -> None:
+    def _note_from(self, start: int, end: int, *, dense: bool) -> None:
         """Take in the batches in a part of the file, unless their offsets make no sense."""
         for position, header in walk(self.file, start, end, check=False):
-            ascends = self.next_offset <= header.base_offset
-            if not ascends or header.last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
+            gap = header.base_offset - self.next_offset
+            follows = gap == 0 if dense else gap >= 0
+            if not follows or header.last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
                 raise CorruptBatchError(f"offset {header.base_offset} stands at byte {position}")
             self.note(position, header, header.base_offset)
 

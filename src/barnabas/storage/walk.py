@@ -92,11 +92,14 @@ def first_damage(disk: Disk, path: str, size: int) -> int | None:
     return None
 
 
-def in_order(batches: Iterator[Located], expected: int, limit: int) -> Iterator[Located]:
+def in_order(
+    batches: Iterator[Located], expected: int, limit: int, *, dense: bool = False
+) -> Iterator[Located]:
     """Yield batches up to the first that is damaged or whose offsets cannot be right.
 
-    Offsets ascend up to a limit, and no checksum covers them. Where two batches overlap, the one
-    that also comes after a gap is the one that lies; else it is the later, an older file's content.
+    Offsets ascend up to a limit, and no checksum covers them. Where nothing was ever removed from
+    between them (`dense`), each begins where the one before ends. Elsewhere, where two overlap, the
+    one that also comes after a gap is the one that lies; else the later, an older file's content.
     """
     held: Located | None = None
     try:
@@ -110,6 +113,9 @@ def in_order(batches: Iterator[Located], expected: int, limit: int) -> Iterator[
                     break
                 yield held
                 expected = held.header.last_offset + 1
+            if dense and header.base_offset > expected:
+                held = None
+                break
             held = found
     except CorruptBatchError:
         pass

@@ -56,6 +56,16 @@ def left(log: Log) -> dict[int, Pair]:
     }
 
 
+def test_gaps_stay_known_after_the_topic_is_no_longer_compacted() -> None:
+    disk = MemoryDisk()
+    log = log_of([(b"a", b"1")], [(b"b", b"1")], [(b"a", b"2")], disk=disk)
+    compact(log)
+    log.flush()
+    kept = left(log)
+    again = open_log(disk, FOLDER, LogSettings(compacts=False))
+    assert (left(again.log), again.problems) == (kept, ())
+
+
 def test_the_last_of_each_key_stays_at_its_offset() -> None:
     log = log_of([(b"a", b"1"), (b"b", b"1")], [(b"a", b"2"), (b"c", b"1")], [(b"b", b"2")])
     cleaned = compact(log)

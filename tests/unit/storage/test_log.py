@@ -268,16 +268,16 @@ def test_snapshots_are_kept_for_segments_and_no_others() -> None:
 def test_a_cut_log_ends_where_its_last_batch_does_if_nothing_was_ever_compacted() -> None:
     """A batch that claims another place hides what it held, and is not to be made up for."""
     disk = MemoryDisk()
-    settings = LogSettings(compacts=False)
-    log = open_log(disk, FOLDER, settings).log
+    log = open_log(disk, FOLDER, LogSettings(compacts=True)).log
     for _ in range(3):
         append(log, make_batch(2))
     log.flush()
     last = log.active.size * 2 // 3
     disk.flip(log.active.file.path, last * 8 + 60)
-    log = open_log(disk, FOLDER, settings).log
+    log = open_log(disk, FOLDER, LogSettings(compacts=True)).log
     assert log.end_offset > 6
+    log.settings = LogSettings(compacts=False)
     log.truncate(6)
     assert log.end_offset == log.active.next_offset == 4
     assert append(log, make_batch(2)) == 4
-    assert open_log(disk, FOLDER, settings).log.end_offset == 6
+    assert open_log(disk, FOLDER, log.settings).log.end_offset == 6

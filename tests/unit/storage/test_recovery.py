@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from barnabas.protocol.records import CRC_FROM
+from barnabas.protocol.records import CRC_FROM, parse_header, stamp
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import Recovered, open_log
 from barnabas.testing.batches import append, make_batch, read_all
@@ -334,6 +334,39 @@ def test_a_batch_that_claims_offsets_of_the_next_segment_is_cut_away() -> None:
     again = opened(disk).log
     assert bases(again) == [0]
     assert again.end_offset == 2
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_batch_behind_a_gap_is_cut_away_where_nothing_was_ever_removed(
+    clean: bool, alone: bool
+) -> None:
+    """The last batch has no neighbour that would belie it, but for the one before."""
+    settings = LogSettings(compacts=False, segment_bytes=BIG.segment_bytes)
+    disk, log = filled(0 if alone else 3, settings)
+    append(log, make_batch(2))
+    end, place = log.end_offset, log.active.size // (1 if alone else 4) * (0 if alone else 3)
+    log.close()
+    disk.flip(log.active.file.path, place * 8 + 59)
+    found = opened(disk, settings, clean=clean, point=end)
+    assert (found.log.end_offset, found.lost_synced) == (end - 2, True)
+    assert found.problems
+    assert append(found.log) == end - 2
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_gaps_that_were_copied_are_known_for_good(clean: bool) -> None:
+    """A topic that is no longer compacted still has the gaps of when it was."""
+    settings = LogSettings(compacts=False)
+    disk, log = filled(1, settings)
+    batch = make_batch(2)
+    stamp(batch, 0, 7, 0)
+    log.append_copied(memoryview(batch), [parse_header(batch)])
+    log.flush()
+    disk.power_cut(Random(1))
+    found = opened(disk, settings, clean=clean, point=9)
+    assert (found.log.end_offset, found.problems) == (9, ())
+    assert bases(found.log) == [0, 7]
 
 
 def test_an_index_that_no_flush_vouches_for_is_made_anew() -> None:
