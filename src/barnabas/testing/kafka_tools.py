@@ -4,6 +4,7 @@
 """
 
 import base64
+import fcntl
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -65,19 +66,30 @@ def fetch_jars(pom: Path, folder: Path) -> str:
     for program in ("java", "javac", "mvn"):
         if shutil.which(program) is None:
             raise MissingToolError(f"{program} is not installed")
-    if not list(folder.glob("kafka-tools-*.jar")):
-        goal = ["dependency:copy-dependencies", f"-DoutputDirectory={folder}"]
-        _run("Maven could not fetch Kafka's jars", ["mvn", "-q", "-B", "-f", str(pom), *goal])
+    with _alone(folder):
+        if not list(folder.glob("kafka-tools-*.jar")):
+            goal = ["dependency:copy-dependencies", f"-DoutputDirectory={folder}"]
+            _run("Maven could not fetch Kafka's jars", ["mvn", "-q", "-B", "-f", str(pom), *goal])
     return f"{folder}/*"
 
 
 def compiled(source: Path, jars: str, folder: Path) -> list[str]:
     """Compile a program of one file, where it changed; return the command that runs it."""
     made = folder / f"{source.stem}.class"
-    if not made.exists() or made.stat().st_mtime < source.stat().st_mtime:
-        words = ["javac", "-d", str(folder), "-cp", jars, str(source)]
-        _run(f"{source.name} could not be compiled", words)
+    with _alone(folder):
+        if not made.exists() or made.stat().st_mtime < source.stat().st_mtime:
+            words = ["javac", "-d", str(folder), "-cp", jars, str(source)]
+            _run(f"{source.name} could not be compiled", words)
     return ["java", *JVM_FLAGS, "-cp", f"{folder}:{jars}", source.stem]
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Let no other test process fill the same folder meanwhile."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _run(failure: str, command: list[str]) -> None:
