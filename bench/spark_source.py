@@ -12,10 +12,10 @@ The connector comes from Maven Central into build/spark-jars.
 
 import argparse
 import os
+import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -29,14 +29,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.testing.process import BrokerSubprocess
 
-CENTRAL = "https://repo.maven.apache.org/maven2"
 JARS = Path("build/spark-jars")
 ARTIFACTS = (
-    "org/apache/spark/spark-sql-kafka-0-10_2.13/4.2.0/spark-sql-kafka-0-10_2.13-4.2.0.jar",
-    "org/apache/spark/spark-token-provider-kafka-0-10_2.13/4.0.0/"
-    "spark-token-provider-kafka-0-10_2.13-4.0.0.jar",
-    "org/apache/kafka/kafka-clients/3.9.2/kafka-clients-3.9.2.jar",
-    "org/apache/commons/commons-pool2/2.13.1/commons-pool2-2.13.1.jar",
+    ("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0"),
+    ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),
+    ("org.apache.kafka", "kafka-clients", "3.9.2"),
+    ("org.apache.commons", "commons-pool2", "2.13.1"),
 )
 """The newest of each that Maven Central has; the connector of 4.2 runs on Spark 4.3."""
 
@@ -44,6 +42,7 @@ SOURCES = ("barnabas", "kafka")
 PARTITIONS = 4
 SIZES = (100, 1024)
 STREAM_BATCHES = 6
+SMALL_BATCHES = 40
 SMALL_BATCH_ROWS = 1000
 
 
@@ -82,7 +81,8 @@ def run(spark: SparkSession, bootstrap: str, records: int, rounds: int) -> None:
         print_rates(f"batch read, {size} B", batches)
         streams = alternated(partial(stream, spark, chosen, count), rounds)
         print_rates(f"stream read, {size} B", streams)
-    small = alternated(partial(stream, spark, chosen, SMALL_BATCH_ROWS * STREAM_BATCHES), 2)
+    few = partial(stream, spark, chosen, SMALL_BATCH_ROWS * SMALL_BATCHES, batches=SMALL_BATCHES)
+    small = alternated(few, rounds)
     milliseconds = [median(each.seconds for each in small[s]) * 1000 for s in SOURCES]
     cells = "".join(f"{each:>23.0f} ms" for each in milliseconds)
     title = f"micro-batch of {SMALL_BATCH_ROWS}"
@@ -116,21 +116,27 @@ def batch(spark: SparkSession, chosen: dict[str, str], count: int, source: str) 
     return Measure(count, time.perf_counter() - start, cpu_seconds() - cpu)
 
 
-def stream(spark: SparkSession, chosen: dict[str, str], count: int, source: str) -> Measure:
+def stream(
+    spark: SparkSession,
+    chosen: dict[str, str],
+    count: int,
+    source: str,
+    batches: int = STREAM_BATCHES,
+) -> Measure:
     """Read so many records in micro-batches; return the median of all but the first."""
-    limits = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(count // STREAM_BATCHES)}
+    limits = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(count // batches)}
     frame = spark.readStream.format(source).options(**chosen, **limits).load()
     with tempfile.TemporaryDirectory() as checkpoint:
         writer = frame.writeStream.format("noop").option("checkpointLocation", checkpoint)
         query = writer.trigger(processingTime="0 seconds").start()
         wait_for(query, 1)
         cpu = cpu_seconds()
-        wait_for(query, STREAM_BATCHES)
+        wait_for(query, batches)
         cpu = cpu_seconds() - cpu
-        done = query.recentProgress[1:STREAM_BATCHES]
+        done = query.recentProgress[1:batches]
         query.stop()
     seconds = median(each.durationMs["triggerExecution"] for each in done) / 1000
-    return Measure(count // STREAM_BATCHES, seconds, cpu / len(done))
+    return Measure(count // batches, seconds, cpu / len(done))
 
 
 def wait_for(query: StreamingQuery, batches: int) -> None:
@@ -199,10 +205,11 @@ def fetched_jars() -> list[Path]:
     """Return Spark's connector, from Maven Central where it is not here yet."""
     JARS.mkdir(parents=True, exist_ok=True)
     found = []
-    for artifact in ARTIFACTS:
-        file = JARS / artifact.rpartition("/")[2]
+    for group, name, version in ARTIFACTS:
+        file = JARS / f"{name}-{version}.jar"
         if not file.exists():
-            urllib.request.urlretrieve(f"{CENTRAL}/{artifact}", file)
+            copy = ["dependency:copy", f"-Dartifact={group}:{name}:{version}"]
+            subprocess.run(["mvn", "-q", "-B", *copy, f"-DoutputDirectory={JARS}"], check=True)
         found.append(file)
     return found
 
