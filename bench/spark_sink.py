@@ -25,6 +25,7 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from barnabas.spark.sink import BatchWriter, StreamWriter
+from barnabas.telemetry.session import UNIX_SOCKETS
 from barnabas.testing.process import BrokerSubprocess
 from barnabas.testing.topic_reading import create_topic
 
@@ -91,6 +92,7 @@ def session(jars: list[Path]) -> SparkSession:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", "4g")
+        .config(UNIX_SOCKETS, "true")
         .getOrCreate()
     )
     built.sparkContext.setLogLevel("ERROR")

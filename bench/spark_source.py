@@ -1,6 +1,6 @@
 """Reads of topics by Spark: our source beside Spark's own Kafka connector.
 
-    python -m bench.spark_source [--records 2000000] [--rounds 5]
+    python -m bench.spark_source [--records 2000000] [--rounds 5] [--tcp]
 
 One broker, one session on two cores, four partitions a topic, no compression. Both sources read the
 same topics in turn into Spark's `noop` sink, so that what else goes on in the machine hits both.
@@ -27,6 +27,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from barnabas.telemetry.session import UNIX_SOCKETS
 from barnabas.testing.process import BrokerSubprocess
 
 JARS = Path("build/spark-jars")
@@ -59,12 +60,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=2_000_000, help="of 100 bytes; 1 KB: a 5th")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--tcp", action="store_true", help="to Python workers, Spark's default")
     arguments = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as folder,
         BrokerSubprocess(Path(folder) / "data") as broker,
     ):
-        spark = session(fetched_jars())
+        spark = session(fetched_jars(), unix_sockets=not arguments.tcp)
         try:
             run(spark, broker.bootstrap, arguments.records, arguments.rounds)
         finally:
@@ -214,13 +216,14 @@ def fetched_jars() -> list[Path]:
     return found
 
 
-def session(jars: list[Path]) -> SparkSession:
+def session(jars: list[Path], *, unix_sockets: bool) -> SparkSession:
     """Return a session on two cores that knows both sources."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
+        .config(UNIX_SOCKETS, str(unix_sockets).lower())
         .config("spark.jars", ",".join(str(jar.resolve()) for jar in jars))
         .getOrCreate()
     )

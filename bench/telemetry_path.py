@@ -29,6 +29,7 @@ from confluent_kafka import Producer
 
 from barnabas.telemetry import jobs, topic_setup, topics
 from barnabas.telemetry.metrics import METRICS
+from barnabas.telemetry.session import UNIX_SOCKETS
 from barnabas.testing.process import BrokerSubprocess
 
 if TYPE_CHECKING:
@@ -38,7 +39,11 @@ GOAL = 410_000
 SNAPSHOT = [("content-type", b"application/vnd.barnabas.gpu-snapshot+json")]
 TICK = [("content-type", b"application/vnd.barnabas.tick+json")]
 TICKS_S = os.sysconf("SC_CLK_TCK")
-OWN = {"spark.driver.memory": "3g", "spark.sql.shuffle.partitions": "2"}
+OWN = {
+    "spark.driver.memory": "3g",
+    "spark.sql.shuffle.partitions": "2",
+    UNIX_SOCKETS: "true",
+}
 """As `barnabas telemetry run` sets them on two cores."""
 
 

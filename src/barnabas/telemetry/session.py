@@ -52,6 +52,12 @@ LOCAL = {
 }
 """A machine whose own name resolves to nowhere can still talk to itself."""
 
+UNIX_SOCKETS = "spark.python.unix.domain.socket.enabled"
+"""Between JVM and Python workers. Over TCP the first words of a task wait 40 ms for one another:
+the JVM holds the second back until the first is acknowledged, which the worker's side delays."""
+SOCKET_FOLDER_MAX = 50
+"""A socket's path may have 104 characters, of which Spark takes half for the name."""
+
 PACKAGE_MANAGERS = (
     ("apt-get", "apt-get install -y openjdk-{debian}-jre-headless"),
     ("dnf", "dnf install -y java-21-openjdk-headless"),
@@ -117,6 +123,8 @@ def configuration(
             "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={folder}",
             "spark.sql.shuffle.partitions": str(cores),
         }
+        if len(folder) <= SOCKET_FOLDER_MAX:
+            found[UNIX_SOCKETS] = "true"
     return {**found, **settings.conf}
 
 

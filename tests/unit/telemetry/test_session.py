@@ -43,6 +43,14 @@ def test_what_the_user_says_wins() -> None:
     assert found["spark.speculation"] == "false"
 
 
+def test_local_workers_are_reached_by_sockets_that_do_not_wait_where_their_path_fits() -> None:
+    settings = SessionSettings()
+    found = configuration(settings, {}, 2, "/tmp/x")
+    assert found[session.UNIX_SOCKETS] == "true"
+    assert session.UNIX_SOCKETS not in configuration(settings, {}, 2, "/var/folders/" + "x" * 60)
+    assert session.UNIX_SOCKETS not in configuration(SessionSettings(master="yarn"), {}, 2, "/tmp")
+
+
 def test_a_submitted_session_keeps_what_its_cluster_says() -> None:
     ours = configured(SessionSettings(master=None))
 
