@@ -32,6 +32,7 @@ def consumer(group_bootstrap: str, group: str) -> Iterator[Open]:
             "session_timeout_ms": 6000,
         }
         made.append(kafka.KafkaConsumer(*topics, **(settings | changes)))
+        made[-1].topics()  # known before it joins: see membership_kafka_python
         return made[-1]
 
     yield make

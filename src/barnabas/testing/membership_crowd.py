@@ -300,8 +300,11 @@ class Crowd:
         return [follower.look().life for follower in self._there()]
 
     def _state(self) -> str:
-        owned = {life.name: sorted(life.owned) for life in self._present()}
-        return f"{owned}, {len(self._seen())} processed of {self.numbers.count}"
+        present = self._present()
+        owned = {life.name: sorted(life.owned) for life in present}
+        failures = [f"; {life.name}: {failure}" for life in present for failure in life.failures]
+        seen = f"{len(self._seen())} processed of {self.numbers.count}"
+        return f"{owned}, {seen}{''.join(failures)}"
 
     def _is_stable(self) -> bool:
         owned = [life.owned for life in self._present()]

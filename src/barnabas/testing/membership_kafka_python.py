@@ -2,6 +2,11 @@
 
 Rebalances happen inside `poll`, on the client's own thread while ours waits: callbacks and
 processing never meet.
+
+It knows its topic before it joins. kafka-python 3.0.12 joins while it asks for the topic, and then
+joins again since the topic "changed"; if that second join outlasts one call of `poll`, the next one
+takes it for done and never asks for its outcome, so the member neither reads nor beats its heart
+for good (as Java's once did: KAFKA-9815).
 """
 
 import threading
@@ -55,6 +60,7 @@ class KafkaPythonMember(AsyncConsumerRebalanceListener):  # type: ignore[misc]
     def run(self, leaving: threading.Event) -> None:
         """Take part until told to leave; closing revokes what is held."""
         self._consumer.subscribe([self._topic], listener=self)
+        self._consumer.topics()  # waits for the metadata that a join is held against
         while not leaving.is_set():
             for records in self._consumer.poll(timeout_ms=POLL_S * 1000).values():
                 for record in records:
