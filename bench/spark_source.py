@@ -5,7 +5,8 @@
 One broker, one session on two cores, four partitions a topic, no compression. Both sources read the
 same topics in turn into Spark's `noop` sink, so that what else goes on in the machine hits both.
 Streams read in several micro-batches, of which the first, with the start of the query, does not
-count. Rates are medians; processor time is of everything: JVM, Python workers and broker.
+count; a second time with a task for each core, which only ours can do (`maxPartitions`). Rates are
+medians; processor time is of everything: JVM, Python workers and broker.
 
 The connector comes from Maven Central into build/spark-jars.
 """
@@ -40,6 +41,7 @@ ARTIFACTS = (
 """The newest of each that Maven Central has; the connector of 4.2 runs on Spark 4.3."""
 
 SOURCES = ("barnabas", "kafka")
+CORES = 2
 PARTITIONS = 4
 SIZES = (100, 1024)
 STREAM_BATCHES = 6
@@ -83,6 +85,9 @@ def run(spark: SparkSession, bootstrap: str, records: int, rounds: int) -> None:
         print_rates(f"batch read, {size} B", batches)
         streams = alternated(partial(stream, spark, chosen, count), rounds)
         print_rates(f"stream read, {size} B", streams)
+        gathered = {**chosen, "maxPartitions": str(CORES)}
+        streams = alternated(partial(stream, spark, gathered, count), rounds)
+        print_rates(f"the same, maxPartitions={CORES}", streams)
     few = partial(stream, spark, chosen, SMALL_BATCH_ROWS * SMALL_BATCHES, batches=SMALL_BATCHES)
     small = alternated(few, rounds)
     milliseconds = [median(each.seconds for each in small[s]) * 1000 for s in SOURCES]
@@ -220,7 +225,7 @@ def session(jars: list[Path], *, unix_sockets: bool) -> SparkSession:
     """Return a session on two cores that knows both sources."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master(f"local[{CORES}]")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config(UNIX_SOCKETS, str(unix_sockets).lower())

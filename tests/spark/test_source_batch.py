@@ -167,6 +167,9 @@ def test_partitions_are_cut_into_as_many_tasks_as_asked_for(
     assert len(set(offsets(frame))) == 100
     assert read(subscribe=name, maxRecordsPerPartition="10").rdd.getNumPartitions() == 10
     assert read(subscribe=name).rdd.getNumPartitions() == 2
+    gathered = read(subscribe=name, maxPartitions="1")
+    assert gathered.rdd.getNumPartitions() == 1
+    assert len(set(offsets(gathered))) == 100
 
 
 def test_nothing_there_gives_no_rows(read: Read, topic: MakeTopic) -> None:

@@ -123,7 +123,8 @@ def test_partitions_with_little_news_share_a_task_unless_more_are_asked_for(
         topic.write(*range(10 * partition, 10 * partition + 10), partition=partition)
     assert topic.drain() == [list(range(30))]
     assert topic.tasks.pop(0) == 1
-    for options, tasks in (({"minPartitions": "3"}, 3), ({"maxRecordsPerPartition": "25"}, 2)):
+    wishes = ({"minPartitions": "3"}, 3), ({"maxRecordsPerPartition": "25"}, 2)
+    for options, tasks in (*wishes, ({"maxPartitions": "2"}, 2)):
         for partition in range(3):
             topic.write(*range(10), partition=partition)
         assert topic.drain(**options) == [sorted(3 * list(range(10)))]

@@ -11,7 +11,7 @@ from barnabas.spark.lookups import Cluster, check_properties, existing
 from barnabas.spark.losses import report
 from barnabas.spark.offsets import Offsets
 from barnabas.spark.options import ReadSettings
-from barnabas.spark.planning import OffsetRange, ends_early, ranges_between, splits
+from barnabas.spark.planning import OffsetRange, ends_early, gathered, ranges_between, splits
 from barnabas.spark.reading import SplitPartition, read_splits
 
 
@@ -30,7 +30,8 @@ class BatchReader(DataSourceReader):
         earliest, latest = cluster.earliest(places), cluster.latest(places)
         start = starting_offsets(self._settings, cluster, earliest, latest)
         end = ending_offsets(self._settings, cluster, earliest, latest)
-        return [SplitPartition(split) for split in self._plan(start, end, earliest, latest)]
+        plan = self._plan(start, end, earliest, latest)
+        return [SplitPartition(*task) for task in gathered(plan, self._settings.max_partitions)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the records of one piece, in a worker."""

@@ -37,6 +37,7 @@ NAMES = (
     "minOffsetsPerTrigger",
     "maxTriggerDelay",
     "minPartitions",
+    "maxPartitions",
     "maxRecordsPerPartition",
     "failOnDataLoss",
     "includeHeaders",
@@ -122,6 +123,7 @@ class ReadSettings:
     max_trigger_delay_ms: int = 15 * 60_000
     """After so long a batch is made even if it is small."""
     min_partitions: int | None = None
+    max_partitions: int | None = None
     max_records_per_partition: int | None = None
     fail_on_data_loss: bool = True
     include_headers: bool = False
@@ -185,6 +187,7 @@ def _settings(known: "_Options", starting: Limit, ending: Limit) -> ReadSettings
             f"minOffsetsPerTrigger ({least}) is more than maxOffsetsPerTrigger ({most}); "
             "lower the one or raise the other"
         )
+    _check_tasks(known)
     return ReadSettings(
         client=client,
         subscription=subscription,
@@ -198,6 +201,7 @@ def _settings(known: "_Options", starting: Limit, ending: Limit) -> ReadSettings
         min_offsets_per_trigger=least,
         max_trigger_delay_ms=known.parsed("maxTriggerDelay", duration_ms, 15 * 60_000),
         min_partitions=known.count("minPartitions"),
+        max_partitions=known.count("maxPartitions"),
         max_records_per_partition=known.count("maxRecordsPerPartition"),
         fail_on_data_loss=known.truth("failOnDataLoss", default=True),
         include_headers=known.truth("includeHeaders", default=False),
@@ -206,6 +210,15 @@ def _settings(known: "_Options", starting: Limit, ending: Limit) -> ReadSettings
         lookup_retries=known.count("fetchOffset.numRetries") or 3,
         lookup_pause_ms=known.count("fetchOffset.retryIntervalMs") or 1000,
     )
+
+
+def _check_tasks(known: "_Options") -> None:
+    """Refuse to gather partitions into few tasks where something else asks for many."""
+    for name in ("minPartitions", "maxRecordsPerPartition"):
+        if known.count("maxPartitions") is not None and known.count(name) is not None:
+            raise OptionError(
+                f"maxPartitions puts partitions together and {name} cuts them; leave one out"
+            )
 
 
 def _subscription(known: "_Options") -> Subscription:

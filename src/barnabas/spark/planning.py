@@ -183,6 +183,22 @@ def shared(pieces: Iterable[OffsetRange], records: int) -> list[list[OffsetRange
     return tasks
 
 
+def gathered(pieces: Iterable[OffsetRange], tasks: int | None) -> list[list[OffsetRange]]:
+    """Put pieces into at most so many tasks, the largest first, each where there is least.
+
+    None gives each piece a task of its own.
+    """
+    if tasks is None:
+        return [[piece] for piece in pieces]
+    found: list[list[OffsetRange]] = [[] for _ in range(tasks)]
+    least = [(0, number) for number in range(tasks)]
+    for piece in sorted(pieces, key=lambda piece: (-piece.size, piece)):
+        size, number = least[0]
+        found[number].append(piece)
+        heapreplace(least, (size + piece.size, number))
+    return [sorted(task) for task in found if task]
+
+
 def _cut(whole: OffsetRange, count: int) -> list[OffsetRange]:
     cuts = [whole.start + whole.size * number // count for number in range(count + 1)]
     return [OffsetRange(whole.place, start, end) for start, end in pairwise(cuts)]

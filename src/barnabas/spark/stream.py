@@ -36,6 +36,7 @@ from barnabas.spark.planning import (
     TASK_RECORDS,
     OffsetRange,
     admitted,
+    gathered,
     ranges_between,
     shared,
     splits,
@@ -132,8 +133,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         least = self._settings.min_partitions
         most = self._settings.max_records_per_partition
         pieces = splits(ranges, least, most)
-        if least is not None:
-            return [[piece] for piece in pieces]
+        if least is not None or self._settings.max_partitions is not None:
+            return gathered(pieces, self._settings.max_partitions)
         return shared(pieces, TASK_RECORDS if most is None else min(most, TASK_RECORDS))
 
     def _latest(self, begun: Offsets) -> dict[TopicPartition, int]:

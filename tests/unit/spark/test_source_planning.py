@@ -13,6 +13,7 @@ from barnabas.spark.planning import (
     OffsetRange,
     admitted,
     covered,
+    gathered,
     ranges_between,
     resolved,
     shared,
@@ -129,6 +130,17 @@ def test_splits_cover_every_offset_once(
 def test_without_options_there_is_one_split_a_partition() -> None:
     whole = [OffsetRange(P0, 0, 10), OffsetRange(P1, 0, 0), OffsetRange(P2, 5, 9)]
     assert splits(whole, None, None) == [whole[0], whole[2]]
+
+
+@given(sizes, st.integers(1, 9))
+def test_tasks_at_the_most_hold_about_the_same(found: list[int], most: int) -> None:
+    pieces = [OffsetRange(TopicPartition("t", n), 3, 4 + size) for n, size in enumerate(found)]
+    tasks = gathered(pieces, most)
+    assert sorted(piece for task in tasks for piece in task) == pieces
+    assert len(tasks) == min(most, len(pieces))
+    assert all(task == sorted(task) for task in tasks)
+    held = [sum(piece.size for piece in task) for task in tasks]
+    assert max(held) <= sum(held) / len(held) + max(piece.size for piece in pieces)
 
 
 @given(sizes, st.integers(1, 5_000))
