@@ -87,8 +87,10 @@ def is_quiet(cluster: Cluster) -> bool:
 
 
 def all_in_sync(cluster: Cluster) -> bool:
-    """Tell whether every copy is in sync where the cluster's metadata is newest."""
+    """Tell whether all brokers are there, and every copy in sync where the metadata is newest."""
     if cluster.controller is None or cluster.controller.node is None:
+        return False
+    if len(cluster.nodes) < len(cluster.hosts):  # one that has no copies would not be missed below
         return False
     topics = cluster.controller.node.image.topics.values()
     placed = [partition for topic in topics for partition in topic.partitions]
