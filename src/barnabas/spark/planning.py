@@ -1,13 +1,13 @@
 """What a batch reads: offsets in, pieces for tasks out. Nothing here asks a broker.
 
     latest offsets -> admitted (how far this batch goes) -> ranges (from where to where) -> splits
-    -> shared (small ones together in a task)
+    -> shared (small ones together in a task) or gathered (no more tasks than asked for)
 
 Ranges are compared with what the partitions still hold. What is missing is data loss: it is
 worded with exactly the offsets that are gone, and then either stops the query or is logged.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from heapq import heapify, heapreplace
 from itertools import pairwise
 from typing import NamedTuple
@@ -183,20 +183,20 @@ def shared(pieces: Iterable[OffsetRange], records: int) -> list[list[OffsetRange
     return tasks
 
 
-def gathered(pieces: Iterable[OffsetRange], tasks: int | None) -> list[list[OffsetRange]]:
+def gathered(pieces: Sequence[OffsetRange], tasks: int | None) -> list[list[OffsetRange]]:
     """Put pieces into at most so many tasks, the largest first, each where there is least.
 
     None gives each piece a task of its own.
     """
     if tasks is None:
         return [[piece] for piece in pieces]
-    found: list[list[OffsetRange]] = [[] for _ in range(tasks)]
-    least = [(0, number) for number in range(tasks)]
+    found: list[list[OffsetRange]] = [[] for _ in range(min(tasks, len(pieces)))]
+    least = [(0, number) for number in range(len(found))]
     for piece in sorted(pieces, key=lambda piece: (-piece.size, piece)):
         size, number = least[0]
         found[number].append(piece)
         heapreplace(least, (size + piece.size, number))
-    return [sorted(task) for task in found if task]
+    return [sorted(task) for task in found]
 
 
 def _cut(whole: OffsetRange, count: int) -> list[OffsetRange]:
