@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from barnabas.metadata.features import FIRST_LEVEL
 from barnabas.metadata.records import (
     BrokerChanged,
     BrokerEpochsGiven,
@@ -17,6 +18,7 @@ from barnabas.metadata.records import (
     BrokerUnregistered,
     ClusterFormed,
     ConfigChanged,
+    FeatureLevelChanged,
     MetadataRecord,
     PartitionChanged,
     PartitionsAdded,
@@ -89,6 +91,8 @@ class TopicImage:
     topic_id: TopicId
     partitions: list[PartitionImage]
     config: dict[str, str] = field(default_factory=dict)
+    replication_factor: int = 0
+    """How many replicas each partition is to have; 0 where it has what was asked for."""
 
     @property
     def is_internal(self) -> bool:
@@ -107,6 +111,7 @@ class Image:
     last_broker_epoch: int = -1
     broker_configs: dict[str, dict[str, str]] = field(default_factory=dict)
     next_producer_id: int = 0
+    feature_level: int = FIRST_LEVEL
 
     def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
         """Return the topic with an id."""
@@ -127,7 +132,7 @@ class Image:
         return Image(
             self.cluster_id,
             {
-                name: TopicImage(name, topic.topic_id, list(topic.partitions), dict(topic.config))
+                name: replace(topic, partitions=list(topic.partitions), config=dict(topic.config))
                 for name, topic in self.topics.items()
             },
             dict(self.names),
@@ -135,10 +140,13 @@ class Image:
             self.last_broker_epoch,
             {name: dict(configs) for name, configs in self.broker_configs.items()},
             self.next_producer_id,
+            self.feature_level,
         )
 
     def snapshot(self) -> Iterator[MetadataRecord]:
         """Return the fewest records that make this image again."""
+        if self.feature_level != FIRST_LEVEL:
+            yield FeatureLevelChanged(level=self.feature_level)
         yield ClusterFormed(cluster_id=self.cluster_id)
         yield ProducerIdsReserved(next_producer_id=self.next_producer_id)
         for broker in self.brokers.values():
@@ -152,6 +160,7 @@ class Image:
                 replicas=[partition.replicas for partition in topic.partitions],
                 config=topic.config,
                 leader_epochs=[partition.leader_epoch for partition in topic.partitions],
+                replication_factor=topic.replication_factor,
             )
             for number, partition in enumerate(topic.partitions):
                 if partition != PartitionImage.fresh(partition.replicas, partition.leader_epoch):
@@ -165,6 +174,9 @@ class Image:
     def _form(self, record: ClusterFormed) -> None:
         self.cluster_id = record.cluster_id
 
+    def _change_level(self, record: FeatureLevelChanged) -> None:
+        self.feature_level = record.level
+
     def _create(self, record: TopicCreated) -> None:
         topic_id = TopicId(bytes.fromhex(record.topic_id))
         epochs = record.leader_epochs or [0] * len(record.replicas)
@@ -173,7 +185,7 @@ class Image:
             for replicas, epoch in zip(record.replicas, epochs, strict=True)
         ]
         self.topics[record.name] = TopicImage(
-            record.name, topic_id, partitions, dict(record.config)
+            record.name, topic_id, partitions, dict(record.config), record.replication_factor
         )
         self.names[topic_id] = record.name
 
@@ -254,6 +266,7 @@ class Image:
 
 _REPLAYS: dict[type[MetadataRecord], Callable[[Image, Any], None]] = {
     ClusterFormed: Image._form,
+    FeatureLevelChanged: Image._change_level,
     BrokerStarted: Image._start_broker,
     BrokerRegistered: Image._register,
     BrokerEpochsGiven: Image._note_epochs,

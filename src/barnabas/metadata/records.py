@@ -20,6 +20,13 @@ class ClusterFormed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureLevelChanged:
+    """The brokers may use what this level brings (`metadata/features.py`)."""
+
+    level: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerStarted:
     """A broker came up: every partition it leads enters a new leader epoch."""
 
@@ -36,6 +43,8 @@ class TopicCreated:
     config: dict[str, str] = field(default_factory=dict)
     leader_epochs: list[int] = field(default_factory=list)
     """Of each partition; zeros where it is empty. Only snapshots fill it."""
+    replication_factor: int = 0
+    """How many replicas each partition is to have; 0 where nobody asked for more than it got."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +147,7 @@ class PartitionChanged:
 
 MetadataRecord = (
     ClusterFormed
+    | FeatureLevelChanged
     | BrokerStarted
     | BrokerRegistered
     | BrokerEpochsGiven
@@ -155,6 +165,7 @@ KINDS: dict[str, type[MetadataRecord]] = {
     kind.__name__: kind
     for kind in (
         ClusterFormed,
+        FeatureLevelChanged,
         BrokerStarted,
         BrokerRegistered,
         BrokerEpochsGiven,
@@ -169,10 +180,16 @@ KINDS: dict[str, type[MetadataRecord]] = {
     )
 }
 
+ADDED_LATER = {"replication_factor": 0}
+"""Fields that level 1 does not know, and the value under which each is left out of a record."""
+
 
 def encode(record: MetadataRecord) -> tuple[bytes, bytes]:
     """Return the key and value under which a record is stored."""
     content = {name: getattr(record, name) for name in type(record).__slots__}
+    for name, default in ADDED_LATER.items():
+        if content.get(name) == default:
+            del content[name]
     return type(record).__name__.encode(), json.dumps(content).encode()
 
 

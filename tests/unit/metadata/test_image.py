@@ -8,6 +8,7 @@ from barnabas.metadata.records import (
     BrokerUnregistered,
     ClusterFormed,
     ConfigChanged,
+    FeatureLevelChanged,
     PartitionChanged,
     PartitionsAdded,
     ProducerIdsReserved,
@@ -124,3 +125,20 @@ def test_records_of_an_older_version_are_read() -> None:
     record = decode(b"PartitionChanged", stored)
     assert isinstance(record, PartitionChanged)
     assert not record.unclean
+
+
+def test_a_record_of_level_1_holds_nothing_that_level_1_cannot_read() -> None:
+    created = TopicCreated(name="u", topic_id=bytes(16).hex(), replicas=[[1]])
+    assert b"replication_factor" not in encode(created)[1]
+    kinds = {type(record) for record in an_image().snapshot()}
+    assert FeatureLevelChanged not in kinds
+
+
+def test_the_level_and_a_wanted_replication_factor_survive_a_snapshot() -> None:
+    image = an_image()
+    image.replay(FeatureLevelChanged(level=2))
+    topic_id = bytes(16).hex()
+    image.replay(TopicCreated(name="u", topic_id=topic_id, replicas=[[1, 2]], replication_factor=3))
+    assert again(image) == image
+    assert again(image).feature_level == 2
+    assert again(image).topics["u"].replication_factor == 3
