@@ -15,6 +15,7 @@ admin = pytest.importorskip("confluent_kafka.admin")
 
 pytestmark = pytest.mark.compat
 
+FIRST_MS = 1_700_000_000_000
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -183,3 +184,27 @@ def test_refusals_arrive_as_errors(broker: Broker, client: Any, topic: str) -> N
     too_many = len(broker.bootstrap.split(",")) + 2
     with pytest.raises(confluent_kafka.KafkaException, match="INVALID_REPLICATION_FACTOR"):
         client.create_topics([admin.NewTopic(f"{topic}-c", 1, too_many)])[f"{topic}-c"].result(20)
+
+
+def test_only_the_records_without_a_key_are_named(broker: Broker, client: Any, topic: str) -> None:
+    create(client, topic, **{"cleanup.policy": "compact"})
+    keyless = range(5, 100, 10)
+    records = [Record(n, FIRST_MS, None if n in keyless else b"k", b"%d" % n) for n in range(100)]
+    names: dict[int, str] = {}
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": broker.bootstrap, "linger.ms": 500, "retries": 0}
+    )
+    for record in records:
+        producer.produce(
+            topic,
+            record.value,
+            record.key,
+            partition=0,
+            on_delivery=lambda error, message: names.update(
+                {int(message.value()): error.name() if error else "delivered"}
+            ),
+        )
+    assert producer.flush(30) == 0
+    wrong = {number for number, name in names.items() if name == "INVALID_RECORD"}
+    assert wrong == set(keyless)
+    assert {names[n] for n in range(100) if n not in wrong} == {"_INVALID_DIFFERENT_RECORD"}

@@ -77,7 +77,10 @@ def test_produce_answers_are_written_alike(version: int, rng: Random) -> None:
     by_id = version >= produce.TOPIC_IDS_FROM
     for topic in message.responses:
         for result in topic.partition_responses:
-            result.record_errors = []  # which is only said of batches that fell in part
+            for error in result.record_errors:  # each says what is wrong
+                error.batch_index_error_message = error.batch_index_error_message or "wrong"
+            if result.record_errors:  # and so does the batch
+                result.error_message = result.error_message or "refused"
     topics = [
         (
             topic.topic_id if by_id else topic.name,
@@ -90,6 +93,7 @@ def test_produce_answers_are_written_alike(version: int, rng: Random) -> None:
                     r.log_start_offset,
                     r.error_message,
                     leader_in(r.current_leader),
+                    [(e.batch_index, e.batch_index_error_message or "") for e in r.record_errors],
                 )
                 for r in topic.partition_responses
             ],

@@ -20,7 +20,7 @@ from struct import Struct
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.leadership import endpoints_of, leader_instead
 from barnabas.model.coordination import ProducerIdAndEpoch
-from barnabas.model.errors import ApiError, ErrorCode, WireError
+from barnabas.model.errors import ApiError, ErrorCode, InvalidRecordsError, WireError
 from barnabas.model.ids import TopicPartition
 from barnabas.model.pending import Pending
 from barnabas.model.timers import Timer
@@ -208,7 +208,10 @@ def _append(
         appended = partition.append(records, context.now_ms)
     except ApiError as error:
         leader = leader_instead(node, key, index, error.code)
-        return PartitionResult(index, error.code, message=error.message, leader=leader)
+        refused = PartitionResult(index, error.code, message=error.message, leader=leader)
+        if isinstance(error, InvalidRecordsError):
+            refused = refused._replace(record_errors=error.record_errors)
+        return refused
     if acks == ACKS_ALL and partition.high_watermark < appended.required_offset:
         answer.expect(key, partition, appended.required_offset)
     return PartitionResult(

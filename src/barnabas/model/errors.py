@@ -9,6 +9,7 @@ PeerLostError another broker did not answer; whether it did what it was asked is
 SyncFailedError stands apart, for it concerns everybody.
 """
 
+from collections.abc import Sequence
 from enum import IntEnum
 
 
@@ -132,6 +133,17 @@ class ApiError(BrokerError):
         self.code = code
         # It may quote what a client sent, and must fit into an answer.
         self.message = (message or code.name)[:MESSAGE_LENGTH_MAX]
+
+
+class InvalidRecordsError(ApiError):
+    """Some records of a batch are wrong, so the whole batch is refused (KIP-467)."""
+
+    def __init__(
+        self, code: ErrorCode, message: str, record_errors: Sequence[tuple[int, str]]
+    ) -> None:
+        super().__init__(code, message)
+        self.record_errors = record_errors
+        """For each wrong record its place in the batch, from 0, and what is wrong with it."""
 
 
 class WireError(BrokerError):

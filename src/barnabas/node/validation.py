@@ -1,11 +1,14 @@
 """What a producer's batch must be like before it may enter a log.
 
 All of it is a look at the header and one checksum. Only two topics cost more: a compacted one,
-where every record needs a key, and one whose `compression.type` is not the producer's.
+where every record needs a key, and one whose `compression.type` is not the producer's. Where the
+header's timestamps are out of range, the records tell which of them are.
 """
 
+from collections.abc import Callable
+
 from barnabas.metadata.topic_config import TopicConfig
-from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
+from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode, InvalidRecordsError
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.crc import crc32c
 from barnabas.protocol.records import (
@@ -16,6 +19,7 @@ from barnabas.protocol.records import (
     MAGIC,
     TRANSACTIONAL,
     BatchHeader,
+    Record,
     recompress,
     records,
 )
@@ -25,6 +29,9 @@ PRODUCER_CODEC = "producer"
 UNCOMPRESSED = "uncompressed"
 LZ4_FAST_LEVEL = 9
 """Kafka's default, for which it takes the fast compressor rather than the high one."""
+NO_TIMESTAMP = -1
+RECORD_ERRORS_MAX = 10_000
+"""How many wrong records an answer names; librdkafka puts no more into a batch by default."""
 
 
 def checked(batch: memoryview, header: BatchHeader, config: TopicConfig, now_ms: int) -> memoryview:
@@ -32,7 +39,7 @@ def checked(batch: memoryview, header: BatchHeader, config: TopicConfig, now_ms:
     _check_shape(batch, header, config)
     too_late = header.max_timestamp > now_ms + config.message_timestamp_after_max_ms
     if too_late or header.base_timestamp < now_ms - config.message_timestamp_before_max_ms:
-        _check_timestamp(header, config, now_ms)
+        _check_timestamps(batch, header, config, now_ms)
     if config.compacts:
         _check_keys(batch, header)
     if config.compression_type != PRODUCER_CODEC:
@@ -83,24 +90,49 @@ def _check_size(size: int, config: TopicConfig) -> None:
         )
 
 
-def _check_timestamp(header: BatchHeader, config: TopicConfig, now_ms: int) -> None:
+def _check_timestamps(
+    batch: memoryview, header: BatchHeader, config: TopicConfig, now_ms: int
+) -> None:
+    """Refuse records whose timestamps are out of range; a record without one is taken."""
     if config.stamps_on_append:
         return
-    raise ApiError(
-        ErrorCode.INVALID_TIMESTAMP,
-        f"timestamps {header.base_timestamp} to {header.max_timestamp} are too far from "
-        f"{now_ms}: up to {config.message_timestamp_before_max_ms} ms before and "
-        f"{config.message_timestamp_after_max_ms} ms after are taken",
-    )
+    earliest = now_ms - config.message_timestamp_before_max_ms
+    latest = now_ms + config.message_timestamp_after_max_ms
+
+    def fault(record: Record) -> str | None:
+        if earliest <= record.timestamp <= latest or record.timestamp == NO_TIMESTAMP:
+            return None
+        return f"timestamp {record.timestamp} is not within {earliest} to {latest}"
+
+    _check_records(batch, header, ErrorCode.INVALID_TIMESTAMP, "timestamp out of range", fault)
+    if header.max_timestamp > latest:
+        message = f"the batch claims timestamp {header.max_timestamp}, after {latest}"
+        raise ApiError(ErrorCode.INVALID_TIMESTAMP, message)
 
 
 def _check_keys(batch: memoryview, header: BatchHeader) -> None:
+    def fault(record: Record) -> str | None:
+        return None if record.key is not None else "a record of a compacted topic needs a key"
+
+    _check_records(batch, header, ErrorCode.INVALID_RECORD, "no key in a compacted topic", fault)
+
+
+def _check_records(
+    batch: memoryview,
+    header: BatchHeader,
+    code: ErrorCode,
+    problem: str,
+    fault: Callable[[Record], str | None],
+) -> None:
+    """Refuse a batch for those of its records that have a fault."""
     try:
-        keyless = any(record.key is None for record in records(batch, header))
+        faults = [fault(record) for record in records(batch, header)]
     except CorruptBatchError as error:
         raise ApiError(ErrorCode.INVALID_RECORD, str(error)) from error
-    if keyless:
-        raise ApiError(ErrorCode.INVALID_RECORD, "every record of a compacted topic needs a key")
+    wrong = [(place, text) for place, text in enumerate(faults) if text is not None]
+    if wrong:
+        message = f"{len(wrong)} of {len(faults)} records are refused: {problem}"
+        raise InvalidRecordsError(code, message, wrong[:RECORD_ERRORS_MAX])
 
 
 def _recompressed(

@@ -54,6 +54,8 @@ class PartitionResult(NamedTuple):
     message: str | None = None
     leader: Leader | None = None
     """Who leads instead, where that is why the batch was refused."""
+    record_errors: Sequence[tuple[int, str]] = ()
+    """Which records are why the batch was refused, by their place in it; from version 8 on."""
 
 
 def parse_request(version: int, frame: memoryview, position: int) -> ProduceRequest:
@@ -149,8 +151,8 @@ def _tags(frame: memoryview, position: int) -> int:
 _PARTITION_CLASSIC = Struct(">ihqqq")
 _PARTITION_V8 = Struct(">ihqqqi")
 _PARTITION_V3 = Struct(">ihqq")
-_NO_ERRORS = b"\x01"
-_NULL_MESSAGE_NO_TAGS = b"\x00\x00"
+_NO_ERRORS_NULL_MESSAGE_NO_TAGS = b"\x01\x00\x00"
+"""A batch that was refused for some of its records has a message, too."""
 _NO_TAGS = b"\x00"
 _ONE_TAG = b"\x01"
 
@@ -179,10 +181,17 @@ def _classic_result(version: int, result: PartitionResult) -> bytes:
     if version >= 8:
         message = result.message.encode() if result.message is not None else b""
         length = -1 if result.message is None else len(message)
-        return _PARTITION_V8.pack(*result[:5], 0) + _SHORT.pack(length) + message
+        errors = b"".join(_classic_record_error(*error) for error in result.record_errors)
+        head = _PARTITION_V8.pack(*result[:5], len(result.record_errors))
+        return head + errors + _SHORT.pack(length) + message
     if version >= 5:
         return _PARTITION_CLASSIC.pack(*result[:5])
     return _PARTITION_V3.pack(*result[:4])
+
+
+def _classic_record_error(place: int, message: str) -> bytes:
+    text = message.encode()
+    return _INT.pack(place) + _SHORT.pack(len(text)) + text
 
 
 def _encode_flexible(
@@ -203,10 +212,10 @@ def _encode_flexible(
         body += uvarint(len(results) + 1)
         for result in results:
             body += _PARTITION_CLASSIC.pack(*result[:5])
-            body += _NO_ERRORS
             if result.message is None and result.leader is None:
-                body += _NULL_MESSAGE_NO_TAGS
+                body += _NO_ERRORS_NULL_MESSAGE_NO_TAGS
             else:
+                body += _record_errors(result.record_errors)
                 body += _message_and_tags(version, result)
         body.append(0)
     body += _INT.pack(throttle_ms)
@@ -214,6 +223,14 @@ def _encode_flexible(
         body += _ONE_TAG + endpoints_tag(ENDPOINTS_TAG, endpoints)
     else:
         body += _NO_TAGS
+    return bytes(body)
+
+
+def _record_errors(errors: Sequence[tuple[int, str]]) -> bytes:
+    body = bytearray(uvarint(len(errors) + 1))
+    for place, message in errors:
+        text = message.encode()
+        body += _INT.pack(place) + uvarint(len(text) + 1) + text + _NO_TAGS
     return bytes(body)
 
 

@@ -3,11 +3,12 @@
 import pytest
 
 from barnabas.metadata.topic_config import resolve
-from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.errors import ApiError, ErrorCode, InvalidRecordsError
+from barnabas.node import validation
 from barnabas.node.validation import checked
-from barnabas.protocol.compression import Codec
+from barnabas.protocol.compression import Codec, compress
 from barnabas.protocol.crc import crc32c
-from barnabas.protocol.records import CONTROL, CRC_FROM, parse_header, records
+from barnabas.protocol.records import CONTROL, CRC_FROM, Record, build, parse_header, records
 from barnabas.testing.batches import make_batch
 
 NOW_MS = 1_700_000_000_000
@@ -40,6 +41,12 @@ def made(**changes: int) -> memoryview:
         batch[start : start + size] = value.to_bytes(size, "big", signed=True)
     batch[17:21] = crc32c(batch[CRC_FROM:]).to_bytes(4, "big")
     return batch
+
+
+def timed(*timestamps: int) -> memoryview:
+    """Return a batch of records with these timestamps."""
+    content = [Record(n, timestamp, b"k", b"v") for n, timestamp in enumerate(timestamps)]
+    return memoryview(build(content))
 
 
 def test_a_good_batch_is_taken_as_it_is() -> None:
@@ -101,6 +108,42 @@ def test_times_too_far_from_now(age_ms: int, taken: bool) -> None:
     assert check(late, message_timestamp_type="LogAppendTime") is late
 
 
+def test_a_record_without_a_timestamp_is_never_too_old() -> None:
+    batch = timed(-1, NOW_MS, -1)
+    assert check(batch, message_timestamp_before_max_ms="1000") is batch
+
+
+def test_records_with_wrong_timestamps_are_named() -> None:
+    batch = timed(-1, NOW_MS - 5, NOW_MS + HOUR_MS + 1, NOW_MS)
+    with pytest.raises(InvalidRecordsError) as caught:
+        check(batch, message_timestamp_before_max_ms="4")
+    assert caught.value.code is ErrorCode.INVALID_TIMESTAMP
+    assert [place for place, _ in caught.value.record_errors] == [1, 2]
+
+
+def test_a_batch_that_claims_a_later_timestamp_than_its_records_have() -> None:
+    batch = timed(NOW_MS)
+    batch[35:43] = (NOW_MS + HOUR_MS + 1).to_bytes(8, "big")
+    batch[17:21] = crc32c(batch[CRC_FROM:]).to_bytes(4, "big")
+    assert refusal(batch) is ErrorCode.INVALID_TIMESTAMP
+
+
+def test_records_without_a_key_are_named() -> None:
+    pairs = [(None if n % 10 == 5 else b"k", b"v") for n in range(100)]
+    with pytest.raises(InvalidRecordsError) as caught:
+        check(make_batch(pairs, timestamp=NOW_MS), cleanup_policy="compact")
+    assert caught.value.code is ErrorCode.INVALID_RECORD
+    assert [place for place, _ in caught.value.record_errors] == list(range(5, 100, 10))
+    assert caught.value.message.startswith("10 of 100 records")
+
+
+def test_only_so_many_records_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(validation, "RECORD_ERRORS_MAX", 3)
+    with pytest.raises(InvalidRecordsError) as caught:
+        check(make_batch([(None, b"v")] * 5, timestamp=NOW_MS), cleanup_policy="compact")
+    assert len(caught.value.record_errors) == 3
+
+
 def test_a_compacted_topic_wants_keys() -> None:
     batch = make_batch([(b"k", b"v"), (None, b"v")], timestamp=NOW_MS)
     assert check(batch) is batch
@@ -132,3 +175,16 @@ def test_what_cannot_be_unpacked_is_refused_where_it_must_be(codec: Codec) -> No
     batch = made(attributes=int(codec))
     assert check(batch) is batch  # passed through, as Kafka does: a header is all that is read
     assert refusal(batch, compression_type="uncompressed") is ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize("content", [b"\xff", b"\x00", b"\x01", b"\x7e", b"\x82"])
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
+def test_garbage_is_not_compressed_again(content: bytes, codec: Codec) -> None:
+    batch = made()
+    packed = compress(codec, content * (len(batch) - 61))
+    garbage = memoryview(bytearray(batch[:61]) + packed)
+    garbage[8:12] = (len(garbage) - 12).to_bytes(4, "big")
+    garbage[21:23] = int(codec).to_bytes(2, "big")
+    garbage[17:21] = crc32c(garbage[CRC_FROM:]).to_bytes(4, "big")
+    assert check(garbage) is garbage  # only its header is looked at
+    assert refusal(garbage, compression_type="lz4") is ErrorCode.INVALID_RECORD
