@@ -187,7 +187,7 @@ def test_refusals_arrive_as_errors(broker: Broker, client: Any, topic: str) -> N
 
 
 def test_only_the_records_without_a_key_are_named(broker: Broker, client: Any, topic: str) -> None:
-    create(client, topic, **{"cleanup.policy": "compact"})
+    create(client, topic, 1, **{"cleanup.policy": "compact"})
     keyless = range(5, 100, 10)
     records = [Record(n, FIRST_MS, None if n in keyless else b"k", b"%d" % n) for n in range(100)]
     names: dict[int, str] = {}
@@ -208,3 +208,31 @@ def test_only_the_records_without_a_key_are_named(broker: Broker, client: Any, t
     wrong = {number for number, name in names.items() if name == "INVALID_RECORD"}
     assert wrong == set(keyless)
     assert {names[n] for n in range(100) if n not in wrong} == {"_INVALID_DIFFERENT_RECORD"}
+
+
+def test_a_broker_config_that_has_no_effect_is_kept(client: Any) -> None:
+    kind, name = admin.ConfigResource.Type.BROKER, "sasl.kerberos.min.time.before.relogin"
+
+    def alter(key: str, value: str | None, operation: Any) -> None:
+        entry = admin.ConfigEntry(key, value, incremental_operation=operation)
+        resource = admin.ConfigResource(kind, "1", incremental_configs=[entry])
+        client.incremental_alter_configs([resource])[resource].result(20)
+
+    def described() -> Any:
+        resource = admin.ConfigResource(kind, "1")
+        return client.describe_configs([resource])[resource].result(20)
+
+    set_to, delete = admin.AlterConfigOpType.SET, admin.AlterConfigOpType.DELETE
+    alter(name, "58000", set_to)
+    entry = described()[name]
+    assert (entry.value, entry.source) == ("58000", 2)
+    alter(name, None, delete)
+    assert name not in described()
+    for key, value, code in [
+        ("node.id", "2", confluent_kafka.KafkaError.INVALID_REQUEST),
+        (name, "soon", confluent_kafka.KafkaError.INVALID_REQUEST),
+        ("no.such.config", "2", confluent_kafka.KafkaError.INVALID_CONFIG),
+    ]:
+        with pytest.raises(confluent_kafka.KafkaException) as caught:
+            alter(key, value, set_to)
+        assert caught.value.args[0].code() == code

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.metadata import broker_config
+from barnabas.metadata import broker_config, broker_config_table
 from barnabas.metadata.config_definition import ConfigType
+from barnabas.metadata.kafka_broker_configs import DYNAMIC_TYPES, READ_ONLY
 from barnabas.metadata.topic_config import (
     DEFINITIONS,
     TopicConfig,
@@ -224,26 +225,74 @@ def test_a_broker_describes_each_config_once_and_in_order() -> None:
 
 
 def test_an_ipv6_listener_is_bracketed() -> None:
-    assert broker_config.listener("::1", 9092) == "PLAINTEXT://[::1]:9092"
+    assert broker_config_table.listener("::1", 9092) == "PLAINTEXT://[::1]:9092"
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "message"),
+    ("name", "value", "code", "message"),
     [
-        ("num.partitions", "3", "num.partitions is fixed while the broker runs"),
-        ("log.retention.ms", "x", "Invalid value 'x' for log.retention.ms"),
-        ("log.retention.m", "1", "Did you mean log.retention.ms?"),
+        ("num.partitions", "3", 42, "Cannot update these configs dynamically: [num.partitions]"),
+        ("log.cleaner.enable", "true", 42, "Cannot update these configs dynamically"),
+        ("quota.window.num", "3", 42, "Cannot update these configs dynamically"),
+        ("max.connections", "3", 42, "Cannot update these configs dynamically"),
+        ("log.retention.ms", "x", 42, "Invalid value 'x' for log.retention.ms"),
+        ("sasl.kerberos.min.time.before.relogin", "x", 42, "a whole number"),
+        ("log.cleaner.threads", "3000000000", 42, "a whole number"),
+        ("log.cleaner.io.buffer.load.factor", "much", 42, "a number"),
+        ("leader.replication.throttled.rate", "-1", 42, "at least 0"),
+        ("follower.replication.throttled.rate", "-1", 42, "at least 0"),
+        ("ssl.keystore.type", "JKS", 42, "listener.name.NAME.ssl.keystore.type"),
+        ("log.retention.m", "1", 40, "Did you mean log.retention.ms?"),
+        ("listener.name.internal.nonsense", "1", 40, "Unknown broker config"),
     ],
 )
-def test_a_broker_refuses(name: str, value: str, message: str) -> None:
+def test_a_broker_refuses(name: str, value: str, code: int, message: str) -> None:
     with pytest.raises(ApiError) as caught:
-        broker_config.validate_broker(name, value)
-    assert caught.value.code is ErrorCode.INVALID_CONFIG
+        broker_config.validate_broker(name, value, of_all=False)
+    assert caught.value.code == code
     assert message in caught.value.message
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "of_all"),
+    [
+        ("log.cleaner.threads", "2", True),
+        ("sasl.kerberos.min.time.before.relogin", "1000", False),
+        ("log.cleaner.io.max.bytes.per.second", "1.7976931348623157E308", True),
+        ("metric.reporters", "", True),
+        ("listener.name.internal.ssl.keystore.type", "JKS", False),
+        ("listener.name.internal.scram-sha-256.sasl.jaas.config", "secret", False),
+        ("listener.name.internal.max.connections", "5", True),
+        ("leader.replication.throttled.rate", "1000", True),
+    ],
+)
+def test_a_broker_keeps_what_has_no_effect(name: str, value: str, of_all: bool) -> None:
+    known = broker_config.validate_broker(name, value, of_all=of_all)
+    assert (known.name, known.documentation) == (name, broker_config.NO_EFFECT)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["sasl.kerberos.min.time.before.relogin", "listener.name.internal.ssl.keystore.type"],
+)
+def test_what_is_of_one_broker_is_not_of_all(name: str) -> None:
+    broker_config.validate_broker(name, "5", of_all=False)
+    with pytest.raises(ApiError, match="all brokers at once") as caught:
+        broker_config.validate_broker(name, "5", of_all=True)
+    assert caught.value.code is ErrorCode.INVALID_REQUEST
+
+
+def test_every_name_of_kafka_is_of_one_kind() -> None:
+    kinds = [broker_config.INHERITED, broker_config.OWN, broker_config.KEPT]
+    names = [name for kind in kinds for name in kind]
+    assert len(names) == len(set(names))
+    assert not set(names) & broker_config.STATIC_NAMES
+    assert not set(names) & READ_ONLY
+    assert set(names) | broker_config.STATIC_NAMES >= DYNAMIC_TYPES.keys()
+
+
 def test_altered_broker_configs_become_defaults_of_topics() -> None:
-    broker_config.validate_broker("message.max.bytes", "2000000")
+    broker_config.validate_broker("message.max.bytes", "2000000", of_all=True)
     altered = {"message.max.bytes": "2000000", "log.retention.ms": "5", "num.partitions": "3"}
     topic_defaults = broker_config.inherited(altered)
     assert topic_defaults == {"max.message.bytes": "2000000", "retention.ms": "5"}

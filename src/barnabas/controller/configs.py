@@ -37,6 +37,9 @@ def alter_topic(
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
     wanted: dict[str, str | None] = {}
     for change in _each_once(changes):
+        if change.operation is Operation.DELETE:
+            wanted[change.name] = None  # whether or not there is such a config, as in Kafka
+            continue
         known = topic_config.definition(change.name)
         present = topic.config.get(change.name, defaults.get(change.name, known.default))
         wanted[change.name] = _apply(change, present, is_list=known.type is ConfigType.LIST)
@@ -63,12 +66,12 @@ def alter_broker(image: Image, name: str, changes: Sequence[Change]) -> ConfigCh
     present = image.broker_configs.get(name, {})
     wanted: dict[str, str | None] = {}
     for change in _each_once(changes):
-        known = broker_config.DYNAMIC.get(change.name)
+        known = broker_config.dynamic(change.name)
+        default = "" if known is None else known.default
         is_list = known is not None and known.type is ConfigType.LIST
-        value = _apply(change, present.get(change.name, ""), is_list=is_list)
-        broker_config.validate_broker(
-            change.name, known.default if value is None and known else value or ""
-        )
+        value = _apply(change, present.get(change.name, default), is_list=is_list)
+        if value is not None:
+            broker_config.validate_broker(change.name, value, of_all=name == ALL_BROKERS)
         wanted[change.name] = value
     return ConfigChanged(kind=BROKER, name=name, changes=wanted)
 
@@ -76,7 +79,7 @@ def alter_broker(image: Image, name: str, changes: Sequence[Change]) -> ConfigCh
 def replace_broker(image: Image, name: str, config: Mapping[str, str]) -> ConfigChanged:
     """Return the record that leaves a broker with exactly these dynamic configs."""
     for key, value in config.items():
-        broker_config.validate_broker(key, value)
+        broker_config.validate_broker(key, value, of_all=name == ALL_BROKERS)
     present = image.broker_configs.get(name, {})
     gone: dict[str, str | None] = {key: None for key in present if key not in config}
     return ConfigChanged(kind=BROKER, name=name, changes={**gone, **config})
@@ -96,6 +99,21 @@ def altered_defaults(image: Image, node_id: int) -> dict[str, str]:
         **image.broker_configs.get(str(node_id), {}),
     }
     return broker_config.inherited(altered)
+
+
+def altered_names(image: Image, node_id: int) -> list[str]:
+    """Return the configs that were altered for every broker or for this one, in order."""
+    places = (ALL_BROKERS, str(node_id))
+    return sorted({name for place in places for name in image.broker_configs.get(place, {})})
+
+
+def catch_up_rate(image: Image, node_id: int, otherwise: int) -> int:
+    """Return how many bytes a second a broker may copy for replicas out of sync; 0 is any.
+
+    Kafka's rate of 0 lets nothing through; a byte a second is as good as nothing.
+    """
+    altered = dynamic_values(image, node_id, broker_config.CATCH_UP_RATE)
+    return max(1, int(altered[-1][1])) if altered else otherwise
 
 
 def dynamic_values(image: Image, node_id: int, name: str) -> list[tuple[DynamicSource, str]]:
@@ -118,7 +136,7 @@ def _apply(change: Change, present: str, *, is_list: bool) -> str | None:
             return None
         case Operation.SET:
             if change.value is None:
-                raise ApiError(ErrorCode.INVALID_CONFIG, f"{change.name} was set to nothing")
+                raise ApiError(ErrorCode.INVALID_REQUEST, f"{change.name} was set to nothing")
             return change.value
         case Operation.APPEND | Operation.SUBTRACT:
             if not is_list:

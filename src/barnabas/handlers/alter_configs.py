@@ -4,6 +4,7 @@ The older one replaces all configs of a resource, the newer one changes those it
 effect at once: partitions take on their new configuration before the answer.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
@@ -92,8 +93,13 @@ def _decide(
 ) -> tuple[list[Outcome], list[ConfigChanged]]:
     outcomes: list[Outcome] = []
     records = []
+    times = Counter((resource.resource_type, resource.resource_name) for resource in resources)
     for resource in resources:
         try:
+            if times[resource.resource_type, resource.resource_name] > 1:
+                raise ApiError(  # noqa: TRY301
+                    ErrorCode.INVALID_REQUEST, "each resource can be named only once"
+                )
             records.append(decide(resource))
         except ApiError as error:
             outcomes.append((resource, error.code, error.message))
@@ -119,7 +125,9 @@ def _replace(node: Node, resource: alter_configs.AlterConfigsResource) -> Config
     wanted = {}
     for entry in resource.configs:
         if entry.value is None:
-            raise ApiError(ErrorCode.INVALID_CONFIG, f"{entry.name} was set to nothing")
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"{entry.name} was set to nothing")
+        if entry.name in wanted:
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"{entry.name} is named more than once")
         wanted[entry.name] = entry.value
     if resource_type(resource.resource_type) == "topic":
         return configs.replace_topic(

@@ -6,11 +6,11 @@ altered on all brokers, the broker's settings, the built-in default.
 
 from collections.abc import Iterator
 
-from barnabas.controller.configs import DynamicSource, dynamic_values
+from barnabas.controller.configs import DynamicSource, altered_names, dynamic_values
 from barnabas.handlers.config_resources import check_broker, resource_type
 from barnabas.handlers.context import RequestContext
 from barnabas.metadata import broker_config, topic_config
-from barnabas.metadata.config_definition import ConfigDefinition
+from barnabas.metadata.config_definition import ConfigDefinition, ConfigType
 from barnabas.metadata.image import TopicImage
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.node.node import Node
@@ -101,11 +101,11 @@ def _topic(node: Node, topic: TopicImage) -> Iterator[DescribeConfigsResourceRes
 
 
 def _broker(node: Node, name: str) -> Iterator[DescribeConfigsResourceResult]:
-    for entry in broker_config.describe(node.settings):
+    described = broker_config.describe(node.settings)
+    for entry in described:
         source = DEFAULT_SOURCE if entry.is_default else SETTINGS_SOURCE
-        synonyms = [_synonym(entry.name, entry.value, source)]
-        for altered, value in dynamic_values(node.image, node.node_id, entry.name):
-            synonyms.insert(0, _synonym(entry.name, value, _DYNAMIC_SOURCES[altered]))
+        synonyms = _altered(node, entry.name)
+        synonyms.append(_synonym(entry.name, entry.value, source))
         if name == "" and synonyms[0].source != ALL_BROKERS_SOURCE:
             continue  # of all brokers together only what was altered is known
         yield DescribeConfigsResourceResult(
@@ -117,16 +117,48 @@ def _broker(node: Node, name: str) -> Iterator[DescribeConfigsResourceResult]:
             config_type=entry.type,
             documentation=entry.documentation,
         )
+    names = {entry.name for entry in described}
+    for altered in altered_names(node.image, node.node_id):
+        if altered not in names:
+            yield from _kept(node, name, altered)
+
+
+def _kept(node: Node, broker: str, name: str) -> Iterator[DescribeConfigsResourceResult]:
+    """Describe a config that is there only because it was altered."""
+    known = broker_config.dynamic(name)
+    sensitive = known is None or known.type is ConfigType.PASSWORD
+    synonyms = _altered(node, name)
+    if broker == "":
+        synonyms = [synonym for synonym in synonyms if synonym.source == ALL_BROKERS_SOURCE]
+    if not synonyms:
+        return
+    if sensitive:
+        for synonym in synonyms:
+            synonym.value = None
+    yield DescribeConfigsResourceResult(
+        name=name,
+        value=synonyms[0].value,
+        read_only=known is None,
+        config_source=synonyms[0].source,
+        is_sensitive=sensitive,
+        synonyms=synonyms,
+        config_type=ConfigType.STRING if known is None else known.type,
+        documentation="Not known to this release." if known is None else known.documentation,
+    )
+
+
+def _altered(node: Node, name: str) -> list[DescribeConfigsSynonym]:
+    """Return what a broker config was altered to, nearest first."""
+    values = dynamic_values(node.image, node.node_id, name)
+    return [_synonym(name, value, _DYNAMIC_SOURCES[source]) for source, value in reversed(values)]
 
 
 def _inherited(
     node: Node, known: ConfigDefinition, settings_value: str
 ) -> list[DescribeConfigsSynonym]:
     """Return what a topic would have without a setting of its own, nearest first."""
-    found: list[DescribeConfigsSynonym] = []
     broker_name = known.synonyms[0] if known.synonyms else known.name
-    for source, value in dynamic_values(node.image, node.node_id, broker_name):
-        found.insert(0, _synonym(broker_name, value, _DYNAMIC_SOURCES[source]))
+    found = _altered(node, broker_name)
     if settings_value != known.default:
         found.append(_synonym(broker_name, settings_value, SETTINGS_SOURCE))
     found.append(_synonym(broker_name, known.default, DEFAULT_SOURCE))

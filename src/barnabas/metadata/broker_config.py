@@ -1,32 +1,67 @@
 """The broker's settings under Kafka's names, for clients that describe or alter a broker.
 
-Two kinds of entries. Most mirror a setting that is fixed for the life of the process: they are
-read-only. The rest are defaults that topics inherit (`log.retention.ms` for `retention.ms`):
-they are dynamic, take what the topic config takes, and `inherited` turns those that were altered
-back into topic config names.
+Four kinds of entries:
+
+    mirrored   a setting that is fixed for the life of the process: read-only
+    inherited  a default of topics (`log.retention.ms` for `retention.ms`): dynamic, takes what the
+               topic config takes; `inherited` turns those that were altered into topic configs
+    own        dynamic, and has an effect on the broker itself
+    kept       Kafka lets clients alter it, and it means nothing here: it is kept as it was
+               altered, and has no effect
+
+Which kind of request may alter what is as in Kafka. Only a name that Kafka does not know either is
+refused here, while Kafka keeps it.
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from barnabas.metadata.broker_config_table import STATIC
 from barnabas.metadata.config_definition import (
+    INT_MAX,
+    LONG_MAX,
+    SHORT_MAX,
     ConfigDefinition,
     ConfigType,
     Rule,
     boolean,
+    double,
+    int16,
     int32,
     int64,
     listing,
     text,
     unknown,
 )
+from barnabas.metadata.kafka_broker_configs import (
+    DYNAMIC_TYPES,
+    OF_LISTENERS_OF_ALL_BROKERS,
+    OF_ONE_BROKER,
+    OF_ONE_LISTENER,
+    READ_ONLY,
+)
 from barnabas.metadata.topic_config import DEFINITIONS as TOPIC_DEFINITIONS
 from barnabas.metadata.topic_config import defaults_from
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.settings import Settings
 
-Read = Callable[[Settings], object]
 _BUILT_IN = Settings()
+_LISTENER = re.compile(r"listener\.name\.[^.]+\.(.+)")
+NO_EFFECT = "Accepted for compatibility; has no effect in Barnabas."
+CATCH_UP_RATE = "follower.replication.throttled.rate"
+
+_PLAIN_RULES: Mapping[ConfigType, Rule] = {
+    ConfigType.BOOLEAN: boolean(),
+    ConfigType.SHORT: int16(-SHORT_MAX - 1),
+    ConfigType.INT: int32(-INT_MAX - 1),
+    ConfigType.LONG: int64(-LONG_MAX - 1),
+    ConfigType.DOUBLE: double(),
+    ConfigType.LIST: listing(),
+    **{kind: replace(text(), type=kind) for kind in (ConfigType.STRING, ConfigType.CLASS)},
+    ConfigType.PASSWORD: replace(text(), type=ConfigType.PASSWORD),
+}
+_RATES = ("leader.replication.throttled.rate", "replica.alter.log.dirs.io.max.bytes.per.second")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,184 +87,101 @@ class BrokerConfigEntry:
     """One sentence on what it does."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Static:
-    """A config that mirrors one setting."""
-
-    name: str
-    rule: Rule
-    read: Read
-    documentation: str
-
-
-def listener(host: str, port: int) -> str:
-    """Return an address in the form of Kafka's listeners."""
-    bracketed = f"[{host}]" if ":" in host else host
-    return f"PLAINTEXT://{bracketed}:{port}"
-
-
-def _listeners(settings: Settings) -> str:
-    return listener(settings.broker.host, settings.broker.port)
-
-
-def _advertised(settings: Settings) -> str:
-    broker = settings.broker
-    port = broker.port if broker.advertised_port is None else broker.advertised_port
-    return listener(broker.advertised_host or broker.host, port)
-
-
-_STATIC = (
-    _Static(
-        "advertised.listeners",
-        listing(),
-        _advertised,
-        "The address that clients are told to connect to.",
-    ),
-    _Static(
-        "auto.create.topics.enable",
-        boolean(),
-        lambda s: s.broker.auto_create_topics,
-        "Whether a topic is made when a client first asks for it.",
-    ),
-    _Static("broker.id", int32(0), lambda s: s.broker.node_id, "The number of this broker."),
-    _Static(
-        "broker.rack",
-        text(),
-        lambda s: s.broker.rack or "",
-        "Where this broker stands.",
-    ),
-    _Static(
-        "connections.max.idle.ms",
-        int64(0),
-        lambda s: s.performance.connection_idle_ms,
-        "A connection that is silent for this long is closed.",
-    ),
-    _Static(
-        "default.replication.factor",
-        int32(1),
-        lambda s: s.replication.default_replication_factor,
-        "The copies of a topic that is made without saying how many.",
-    ),
-    _Static(
-        "delete.topic.enable",
-        boolean(),
-        lambda s: s.broker.delete_topics,
-        "Whether clients may delete topics.",
-    ),
-    _Static(
-        "fetch.max.bytes",
-        int32(1024),
-        lambda s: s.performance.max_fetch_bytes,
-        "The most that one fetch is answered with.",
-    ),
-    _Static("listeners", listing(), _listeners, "The address that the broker listens on."),
-    _Static(
-        "log.cleaner.backoff.ms",
-        int64(0),
-        lambda s: s.storage.compaction_check_interval_ms,
-        "How often compacted topics are looked over for work.",
-    ),
-    _Static("log.dir", text(), lambda s: s.broker.data_dir, "The folder that holds the logs."),
-    _Static("log.dirs", listing(), lambda s: s.broker.data_dir, "The folder that holds the logs."),
-    _Static(
-        "log.retention.check.interval.ms",
-        int64(1),
-        lambda s: s.storage.retention_check_interval_ms,
-        "How often old segments are looked for.",
-    ),
-    _Static(
-        "max.connections",
-        int32(0),
-        lambda s: s.performance.max_connections,
-        "Connections beyond this are refused.",
-    ),
-    _Static(
-        "max.connections.per.ip",
-        int32(0),
-        lambda s: s.performance.max_connections_per_ip,
-        "Connections from one address beyond this are refused; 0 is no limit.",
-    ),
-    _Static(
-        "max.incremental.fetch.session.cache.slots",
-        int32(0),
-        lambda s: s.performance.fetch_session_slots,
-        "How many incremental fetch sessions are remembered.",
-    ),
-    _Static("node.id", int32(0), lambda s: s.broker.node_id, "The number of this broker."),
-    _Static(
-        "num.partitions",
-        int32(1),
-        lambda s: s.broker.default_partitions,
-        "The partitions of a topic that is made without saying how many.",
-    ),
-    _Static(
-        "producer.id.expiration.ms",
-        int64(1),
-        lambda s: s.storage.producer_id_expiration_ms,
-        "An idempotent producer that is silent for this long is forgotten.",
-    ),
-    _Static(
-        "replica.lag.time.max.ms",
-        int64(0),
-        lambda s: s.replication.replica_lag_max_ms,
-        "A replica that has not caught up for this long is out of sync.",
-    ),
-    _Static(
-        "socket.listen.backlog.size",
-        int32(1),
-        lambda s: s.performance.backlog,
-        "How many connections may wait to be accepted.",
-    ),
-    _Static(
-        "socket.receive.buffer.bytes",
-        int32(-1),
-        # Kafka writes "as the system likes" as -1, our settings as 0.
-        lambda s: s.performance.socket_receive_buffer_bytes or -1,
-        "The receive buffer of a socket; -1 lets the operating system tune it.",
-    ),
-    _Static(
-        "socket.request.max.bytes",
-        int32(1),
-        lambda s: s.performance.max_request_bytes,
-        "A request that announces more than this closes its connection.",
-    ),
-    _Static(
-        "socket.send.buffer.bytes",
-        int32(-1),
-        lambda s: s.performance.socket_send_buffer_bytes or -1,
-        "The send buffer of a socket; -1 lets the operating system tune it.",
-    ),
-)
-
-STATIC_NAMES = frozenset(static.name for static in _STATIC)
-DYNAMIC: Mapping[str, ConfigDefinition] = {
+STATIC_NAMES = frozenset(static.name for static in STATIC)
+INHERITED: Mapping[str, ConfigDefinition] = {
     topic.synonyms[0]: topic for topic in TOPIC_DEFINITIONS.values() if topic.synonyms
 }
 """The topic config that each dynamic broker config is the default of."""
 
-assert not STATIC_NAMES & DYNAMIC.keys()
+OWN: Mapping[str, ConfigDefinition] = {
+    CATCH_UP_RATE: ConfigDefinition(
+        name=CATCH_UP_RATE,
+        rule=int64(0),
+        default=str(LONG_MAX),
+        documentation="The most bytes that this broker copies in a second for replicas out of "
+        "sync, whichever replicas follower.replication.throttled.replicas names.",
+    )
+}
+"""What has an effect on the broker itself."""
+
+KEPT: Mapping[str, ConfigDefinition] = {
+    name: ConfigDefinition(
+        name=name,
+        rule=int64(0) if name in _RATES else _PLAIN_RULES[kind],
+        default="",
+        documentation=NO_EFFECT,
+    )
+    for name, kind in DYNAMIC_TYPES.items()
+    if name not in STATIC_NAMES and name not in OWN
+}
+"""What Kafka lets clients alter and means nothing here."""
+
+assert not STATIC_NAMES & INHERITED.keys()
 
 
 def describe(settings: Settings) -> list[BrokerConfigEntry]:
     """Return every config by name, as the process was started with it."""
-    entries = [*_describe_static(settings), *_describe_dynamic(settings)]
+    entries = [*_describe_static(settings), *_describe_inherited(settings)]
     return sorted(entries, key=lambda entry: entry.name)
 
 
-def validate_broker(name: str, value: str) -> None:
-    """Raise INVALID_CONFIG unless the config exists, is dynamic, and may have the value."""
-    if name in STATIC_NAMES:
-        message = f"{name} is fixed while the broker runs; change its settings and restart it."
-        raise ApiError(ErrorCode.INVALID_CONFIG, message)
-    if name not in DYNAMIC:
-        raise unknown("broker", name, (*STATIC_NAMES, *DYNAMIC))
-    # Under the broker's name, so that the message names what the client wrote.
-    replace(DYNAMIC[name], name=name).parse(value)
+def dynamic(name: str) -> ConfigDefinition | None:
+    """Return what is known of a config that can be altered, if it can be."""
+    known = INHERITED.get(name) or OWN.get(name) or KEPT.get(name)
+    if known is None and (found := _LISTENER.fullmatch(name)) is not None:
+        known = _of_listener(name, found[1])
+    # Under the broker's name, so that messages name what the client wrote.
+    return None if known is None else replace(known, name=name)
+
+
+def validate_broker(name: str, value: str, *, of_all: bool) -> ConfigDefinition:
+    """Return what is known of a config; raise unless clients may alter it to a value.
+
+    `of_all` says that it is altered for all brokers at once.
+    """
+    if name in STATIC_NAMES or name in READ_ONLY:
+        raise _refusal(f"Cannot update these configs dynamically: [{name}]")
+    if name in OF_ONE_LISTENER:
+        raise _refusal(
+            f"Security configs can be updated only for one listener: use listener.name.NAME.{name}"
+        )
+    known = dynamic(name)
+    if known is None:
+        raise unknown("broker", name, (*STATIC_NAMES, *READ_ONLY, *INHERITED, *OWN, *KEPT))
+    if of_all and _belongs_to_one(name):
+        raise _refusal(
+            f"Cannot update {name} for all brokers at once; name the broker that it is for"
+        )
+    try:
+        known.parse(value)
+    except ApiError as error:
+        raise _refusal(error.message) from None
+    return known
 
 
 def inherited(altered: Mapping[str, str]) -> dict[str, str]:
     """Return dynamic broker configs as the topic defaults they stand for."""
-    return {DYNAMIC[name].name: value for name, value in altered.items() if name in DYNAMIC}
+    return {INHERITED[name].name: value for name, value in altered.items() if name in INHERITED}
+
+
+def _refusal(message: str) -> ApiError:
+    """Return the error with which Kafka answers changes of brokers: it is not INVALID_CONFIG."""
+    return ApiError(ErrorCode.INVALID_REQUEST, message)
+
+
+def _of_listener(name: str, base: str) -> ConfigDefinition | None:
+    """Return what is known of a config of one listener, or of a mechanism of one listener."""
+    while base not in DYNAMIC_TYPES and base not in READ_ONLY:
+        _, dot, base = base.partition(".")
+        if not dot:
+            return None
+    rule = _PLAIN_RULES[DYNAMIC_TYPES.get(base, ConfigType.STRING)]
+    return ConfigDefinition(name=name, rule=rule, default="", documentation=NO_EFFECT)
+
+
+def _belongs_to_one(name: str) -> bool:
+    found = _LISTENER.fullmatch(name)
+    return name in OF_ONE_BROKER if found is None else found[1] not in OF_LISTENERS_OF_ALL_BROKERS
 
 
 def _describe_static(settings: Settings) -> list[BrokerConfigEntry]:
@@ -242,11 +194,11 @@ def _describe_static(settings: Settings) -> list[BrokerConfigEntry]:
             is_default=static.read(settings) == static.read(_BUILT_IN),
             documentation=static.documentation,
         )
-        for static in _STATIC
+        for static in STATIC
     ]
 
 
-def _describe_dynamic(settings: Settings) -> list[BrokerConfigEntry]:
+def _describe_inherited(settings: Settings) -> list[BrokerConfigEntry]:
     values = defaults_from(settings)
     return [
         BrokerConfigEntry(
@@ -257,7 +209,7 @@ def _describe_dynamic(settings: Settings) -> list[BrokerConfigEntry]:
             is_default=values.get(topic.name, topic.default) == topic.default,
             documentation=topic.documentation,
         )
-        for name, topic in DYNAMIC.items()
+        for name, topic in INHERITED.items()
     ]
 
 

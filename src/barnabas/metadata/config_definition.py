@@ -7,6 +7,7 @@ one that exists.
 """
 
 import difflib
+import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from enum import IntEnum
 
 from barnabas.model.errors import ApiError, ErrorCode
 
+SHORT_MAX = 2**15 - 1
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 SHOWN_CHARACTERS_MAX = 200
@@ -28,9 +30,12 @@ class ConfigType(IntEnum):
     BOOLEAN = 1
     STRING = 2
     INT = 3
+    SHORT = 4
     LONG = 5
     DOUBLE = 6
     LIST = 7
+    CLASS = 8
+    PASSWORD = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +111,11 @@ def only_false(reason: str) -> Rule:
     return Rule(ConfigType.BOOLEAN, f"false ({reason})", read)
 
 
+def int16(least: int, most: int = SHORT_MAX) -> Rule:
+    """Take a 16-bit number within bounds."""
+    return Rule(ConfigType.SHORT, _bounds(least, most, SHORT_MAX), _read_within(least, most))
+
+
 def int32(least: int, most: int = INT_MAX) -> Rule:
     """Take a 32-bit number within bounds."""
     return Rule(ConfigType.INT, _bounds(least, most, INT_MAX), _read_within(least, most))
@@ -114,6 +124,18 @@ def int32(least: int, most: int = INT_MAX) -> Rule:
 def int64(least: int, most: int = LONG_MAX) -> Rule:
     """Take a 64-bit number within bounds."""
     return Rule(ConfigType.LONG, _bounds(least, most, LONG_MAX), _read_within(least, most))
+
+
+def double() -> Rule:
+    """Take a number that is finite."""
+
+    def read(text: str) -> Value:
+        number = float(text)
+        if not math.isfinite(number):
+            raise ValueError
+        return number
+
+    return Rule(ConfigType.DOUBLE, "a number", read)
 
 
 def ratio() -> Rule:

@@ -10,10 +10,11 @@ reckons with either outcome, and the request is repeated.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from barnabas.controller.configs import catch_up_rate
 from barnabas.controller.in_sync import GIVES_UP
 from barnabas.effects import Address, Notice
 from barnabas.metadata.image import PartitionImage
-from barnabas.metadata.records import BrokerChanged, MetadataRecord
+from barnabas.metadata.records import BrokerChanged, ConfigChanged, MetadataRecord
 from barnabas.model.errors import ErrorCode
 from barnabas.node.copying import LocalCopy
 from barnabas.node.partition import Partition
@@ -71,7 +72,8 @@ class Replicas:
         self._node = node
         self._me = node.node_id
         self._settings = node.settings.replication
-        self._throttle = Throttle(self._settings.catch_up_bytes_per_second)
+        self.throttle = Throttle(self._settings.catch_up_bytes_per_second)
+        """What copies out of sync may use."""
         self._fetchers: dict[tuple[int, int], Fetcher] = {}
         self._copies: dict[Partition, LocalCopy] = {}
         self._led: dict[Partition, None] = {}
@@ -153,10 +155,13 @@ class Replicas:
                 partition.in_sync.look(partition.log.end_offset, now_ms)
 
     def metadata_changed(self, changes: Sequence[MetadataRecord] | None) -> None:
-        """Act on brokers that came back: one that caught up may be let in now.
+        """Act on brokers that came back, which may be let in now, and on their configs.
 
         None says that everything may be different.
         """
+        if changes is None or any(isinstance(change, ConfigChanged) for change in changes):
+            rate = self._settings.catch_up_bytes_per_second
+            self.throttle.limit(catch_up_rate(self._node.image, self._me, rate))
         for partition in [each for each in self._copies if each.retired]:
             del self._copies[partition]
         if changes is None or any(isinstance(change, BrokerChanged) for change in changes):
@@ -231,7 +236,7 @@ class Replicas:
                 self._settings,
                 self._node.timers,
                 self._node.outbox,
-                self._throttle,
+                self.throttle,
                 lambda: self._address_of(leader),
                 self._my_epoch,
             )

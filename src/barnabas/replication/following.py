@@ -47,6 +47,8 @@ RETRY_FIRST_MS = 50
 RETRY_MAX_MS = 1_000
 REMIND_MS = 1_000
 """How long a copy may be out of sync with nothing to fetch before it says again where it is."""
+THROTTLED_MS = 1_000
+"""How long a throttled copy waits at most before it asks for the throttle's rate again."""
 PARTITION_BYTES = 4 * 1024 * 1024
 SESSION_EPOCH_MAX = (1 << 31) - 1
 NO_SESSION = 0
@@ -283,7 +285,8 @@ class Fetcher:
         for key, track in self._unnamed.items():
             delay_ms = track.resume_ms - now_ms
             if not track.copy.is_in_sync:
-                delay_ms = max(delay_ms, self._throttle.delay_ms(now_ms))
+                wait_ms = min(self._throttle.delay_ms(now_ms), THROTTLED_MS)
+                delay_ms = max(delay_ms, wait_ms)
             if not track.copy.is_synced:
                 self._syncing[key] = None
             elif delay_ms > 0:

@@ -143,10 +143,10 @@ def test_configs_are_set_added_to_and_deleted(talk: Dialogue) -> None:
     ("changes", "code"),
     [
         ([("retention.ms", SET, "soon")], 40),
-        ([("retention.ms", SET, None)], 40),
+        ([("retention.ms", SET, None)], 42),
         ([("retention.ms", APPEND, "1")], 40),
         ([("no.such.config", SET, "1")], 40),
-        ([("no.such.config", DELETE, None)], 40),
+        ([("no.such.config", APPEND, "1")], 40),
         ([("retention.ms", 9, "1")], 42),
         ([("retention.ms", SET, "1"), ("retention.ms", DELETE, None)], 42),
         ([("min.compaction.lag.ms", SET, "5"), ("max.compaction.lag.ms", SET, "4")], 40),
@@ -173,7 +173,7 @@ def test_alter_configs_replaces_everything(talk: Dialogue) -> None:
     found = describe(talk, TOPIC, "a")
     assert found["segment.bytes"].config_source == OF_TOPIC
     assert found["retention.ms"].config_source == BY_DEFAULT
-    assert replace(talk, TOPIC, "a", **{"retention.ms": None}).error_code == 40
+    assert replace(talk, TOPIC, "a", **{"retention.ms": None}).error_code == 42
 
 
 def test_one_bad_resource_spares_the_others(talk: Dialogue) -> None:
@@ -217,8 +217,131 @@ def test_brokers_pass_their_configs_on_to_topics(talk: Dialogue) -> None:
     assert produce(talk, "a", large).error_code == 0
 
 
-@pytest.mark.parametrize("name", ["node.id", "no.such.config"])
-def test_what_is_fixed_on_a_broker(talk: Dialogue, name: str) -> None:
-    result = alter(talk, BROKER, "1", (name, SET, "2"))
-    assert result.error_code == 40
-    assert name in result.error_message
+@pytest.mark.parametrize(("name", "code"), [("node.id", 42), ("no.such.config", 40)])
+def test_what_is_fixed_on_a_broker(talk: Dialogue, name: str, code: int) -> None:
+    altered = alter(talk, BROKER, "1", (name, SET, "2"))
+    replaced = replace(talk, BROKER, "1", **{name: "2"})
+    for result in (altered, replaced):
+        assert result.error_code == code
+        assert name in result.error_message
+
+
+@pytest.mark.parametrize(("kind", "name"), [(TOPIC, "a"), (BROKER, "1"), (BROKER, "")])
+@pytest.mark.parametrize("key", ["no.such.config", "node.id"])
+def test_what_is_not_there_can_be_deleted(talk: Dialogue, kind: int, name: str, key: str) -> None:
+    create_topic(talk, "a")
+    assert alter(talk, kind, name, (key, DELETE, None)).error_code == 0
+
+
+def test_what_has_no_effect_is_kept_and_says_so(talk: Dialogue) -> None:
+    before = describe(talk, BROKER, "1")
+    assert "log.cleaner.threads" not in before
+    assert alter(talk, BROKER, "", ("log.cleaner.threads", SET, "3")).error_code == 0
+    assert alter(talk, BROKER, "1", ("log.cleaner.threads", SET, "4")).error_code == 0
+    entry = describe(talk, BROKER, "1", full=True)["log.cleaner.threads"]
+    assert (entry.value, entry.config_source, entry.config_type) == ("4", OF_BROKER, 3)
+    assert (entry.read_only, entry.is_sensitive) == (False, False)
+    assert [(s.value, s.source) for s in entry.synonyms] == [
+        ("4", OF_BROKER),
+        ("3", OF_ALL_BROKERS),
+    ]
+    assert entry.documentation == "Accepted for compatibility; has no effect in Barnabas."
+    assert {n: e.value for n, e in describe(talk, BROKER, "").items()} == {
+        "log.cleaner.threads": "3"
+    }
+    assert alter(talk, BROKER, "1", ("log.cleaner.threads", DELETE, None)).error_code == 0
+    assert replace(talk, BROKER, "").error_code == 0
+    assert describe(talk, BROKER, "1").keys() == before.keys()
+
+
+def test_replication_is_throttled_as_the_followers_rate_says(tmp_path: Path) -> None:
+    name = "follower.replication.throttled.rate"
+    talk = Dialogue(tmp_path, {"replication.catch_up_rate": "5KB"})
+    throttle = talk.node.replicas.throttle
+    rates = [throttle.bytes_per_second]
+    for broker, operation, value in [
+        ("", SET, "1000"),
+        ("1", SET, "0"),
+        ("1", DELETE, None),
+        ("", DELETE, None),
+    ]:
+        assert alter(talk, BROKER, broker, (name, operation, value)).error_code == 0
+        rates.append(throttle.bytes_per_second)
+    assert rates == [5 << 10, 1000, 1, 1000, 5 << 10]
+
+
+def test_a_password_is_kept_and_not_shown(talk: Dialogue) -> None:
+    name = "listener.name.internal.plain.sasl.jaas.config"
+    assert alter(talk, BROKER, "1", (name, SET, "secret")).error_code == 0
+    entry = describe(talk, BROKER, "1", full=True)[name]
+    assert (entry.value, entry.is_sensitive, entry.config_type) == (None, True, 9)
+    assert [s.value for s in entry.synonyms] == [None]
+
+
+def test_lists_of_brokers_are_added_to(talk: Dialogue) -> None:
+    for name, value, wanted in [
+        ("log.cleanup.policy", "compact", "delete,compact"),
+        ("metric.reporters", "a.B", "a.B"),
+        ("metric.reporters", "c.D", "a.B,c.D"),
+    ]:
+        assert alter(talk, BROKER, "", (name, APPEND, value)).error_code == 0
+        assert describe(talk, BROKER, "")[name].value == wanted
+    assert alter(talk, BROKER, "", ("log.cleaner.threads", APPEND, "1")).error_code == 40
+
+
+def test_tools_find_the_configs_that_they_read(tmp_path: Path) -> None:
+    settings = {
+        "groups.offsets_retention": "90m",
+        "groups.offsets_partitions": 7,
+        "transactions.max_timeout": "1m",
+        "storage.retention_time": "36h",
+    }
+    found = describe(Dialogue(tmp_path, settings), BROKER, "1")
+    wanted = {
+        "offsets.topic.num.partitions": "7",
+        "offsets.topic.replication.factor": "3",
+        "offsets.retention.minutes": "90",
+        "group.min.session.timeout.ms": "6000",
+        "group.max.session.timeout.ms": "1800000",
+        "group.consumer.session.timeout.ms": "45000",
+        "transaction.max.timeout.ms": "60000",
+        "transaction.state.log.num.partitions": "50",
+        "log.retention.hours": "36",
+        "log.retention.minutes": "2160",
+        "process.roles": "broker,controller",
+    }
+    assert {name: found[name].value for name in wanted} == wanted
+    assert all(found[name].read_only for name in wanted)
+    assert found["log.retention.hours"].config_source == OF_SETTINGS
+    assert len(found) > 90
+
+
+def test_a_resource_that_is_named_twice(talk: Dialogue) -> None:
+    create_topic(talk, "a")
+    create_topic(talk, "b")
+    for module, request in (
+        (alter_configs, alter_configs.AlterConfigsRequest),
+        (incremental_alter_configs, incremental_alter_configs.IncrementalAlterConfigsRequest),
+    ):
+        resources = [
+            module.AlterConfigsResource(
+                resource_type=TOPIC,
+                resource_name=name,
+                configs=[module.AlterableConfig(name="retention.ms", value=value)],
+            )
+            for name, value in (("a", "7"), ("b", "7"), ("a", "8"))
+        ]
+        assert error_codes(talk.ask(request(resources=resources)).responses) == [42, 0, 42]
+    assert describe(talk, TOPIC, "a")["retention.ms"].config_source == BY_DEFAULT
+    assert describe(talk, TOPIC, "b")["retention.ms"].value == "7"
+
+
+def test_a_config_that_is_named_twice(talk: Dialogue) -> None:
+    create_topic(talk, "a")
+    entries = [alter_configs.AlterableConfig(name="retention.ms", value=v) for v in ("7", "8")]
+    resource = alter_configs.AlterConfigsResource(
+        resource_type=TOPIC, resource_name="a", configs=entries
+    )
+    answer = talk.ask(alter_configs.AlterConfigsRequest(resources=[resource]))
+    assert error_codes(answer.responses) == [42]
+    assert describe(talk, TOPIC, "a")["retention.ms"].config_source == BY_DEFAULT

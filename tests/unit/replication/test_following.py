@@ -70,13 +70,14 @@ class Talk:
         self.outbox: list[Effect] = []
         self.reachable = True
         self.broker_epoch = 9
+        self.throttle = Throttle(rate)
         self.fetcher = Fetcher(
             2,
             "replica-0",
             ReplicationSettings(),
             self.timers,
             self.outbox,
-            Throttle(rate),
+            self.throttle,
             lambda: Address("leader", 1) if self.reachable else None,
             lambda: self.broker_epoch,
         )
@@ -285,6 +286,17 @@ def test_copies_that_catch_up_wait_for_their_share_and_those_in_sync_do_not() ->
     assert named(talk.asked()) == {1: 510}
     talk.pass_time(500)
     assert named(talk.asked()) == {0: 510}
+
+
+def test_a_throttle_that_is_lifted_is_noticed_within_a_second() -> None:
+    talk = Talk(FakeCopy(0, is_in_sync=False), rate=1)
+    answer(talk.asked(), sent(0, bytes(1000)))
+    assert named(talk.asked()) == {}  # it waits at the leader for others
+    talk.pass_time(999)
+    assert talk.is_silent()
+    talk.throttle.limit(1_000_000)
+    talk.pass_time(1)
+    assert named(talk.asked()) == {0: 1010}
 
 
 def test_a_leader_whose_address_is_not_known_yet_is_looked_for_again() -> None:

@@ -24,3 +24,15 @@ def test_time_in_which_nothing_came_is_not_saved_up() -> None:
     throttle.use(100, 0)
     throttle.use(1_000, 60_000)
     assert throttle.delay_ms(60_000) == 1_000
+
+
+def test_another_rate_starts_afresh() -> None:
+    throttle = Throttle(1)
+    throttle.use(1_000_000, 0)
+    throttle.limit(1_000)
+    assert throttle.delay_ms(0) == 0
+    throttle.use(500, 0)
+    throttle.limit(1_000)
+    assert throttle.delay_ms(0) == 500
+    throttle.limit(0)
+    assert throttle.delay_ms(0) == 0

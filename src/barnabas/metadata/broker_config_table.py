@@ -1,0 +1,409 @@
+"""The broker configs that mirror a setting, under Kafka's names: fixed for the life of the process.
+
+Tools read many more of Kafka's configs than a broker here has settings. Those that mean something
+here are in this table with the value that holds.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from barnabas.metadata.config_definition import (
+    Rule,
+    boolean,
+    int16,
+    int32,
+    int64,
+    listing,
+    text,
+)
+from barnabas.model.settings import HOUR_MS, MINUTE_MS, SECOND_MS, UNLIMITED, Settings
+
+Read = Callable[[Settings], object]
+
+
+@dataclass(frozen=True, slots=True)
+class StaticConfig:
+    """A config that mirrors one setting."""
+
+    name: str
+    """Kafka's name."""
+
+    rule: Rule
+    """What its values may be."""
+
+    read: Read
+    """Return the value that a broker with these settings has."""
+
+    documentation: str
+    """One sentence on what it does."""
+
+
+def listener(host: str, port: int) -> str:
+    """Return an address in the form of Kafka's listeners."""
+    bracketed = f"[{host}]" if ":" in host else host
+    return f"PLAINTEXT://{bracketed}:{port}"
+
+
+def _listeners(settings: Settings) -> str:
+    return listener(settings.broker.host, settings.broker.port)
+
+
+def _advertised(settings: Settings) -> str:
+    broker = settings.broker
+    port = broker.port if broker.advertised_port is None else broker.advertised_port
+    return listener(broker.advertised_host or broker.host, port)
+
+
+def _roles(settings: Settings) -> str:
+    roles = settings.cluster.roles
+    return "broker,controller" if roles == "both" else roles
+
+
+def _in_units(duration_ms: int, unit_ms: int) -> int:
+    """Return a duration in a larger unit, rounded up; -1 stays no limit at all."""
+    return duration_ms if duration_ms == UNLIMITED else -(-duration_ms // unit_ms)
+
+
+STATIC = (
+    StaticConfig(
+        "advertised.listeners",
+        listing(),
+        _advertised,
+        "The address that clients are told to connect to.",
+    ),
+    StaticConfig(
+        "auto.create.topics.enable",
+        boolean(),
+        lambda s: s.broker.auto_create_topics,
+        "Whether a topic is made when a client first asks for it.",
+    ),
+    StaticConfig("broker.id", int32(0), lambda s: s.broker.node_id, "The number of this broker."),
+    StaticConfig(
+        "broker.rack",
+        text(),
+        lambda s: s.broker.rack or "",
+        "Where this broker stands.",
+    ),
+    StaticConfig(
+        "connections.max.idle.ms",
+        int64(0),
+        lambda s: s.performance.connection_idle_ms,
+        "A connection that is silent for this long is closed.",
+    ),
+    StaticConfig(
+        "default.replication.factor",
+        int32(1),
+        lambda s: s.replication.default_replication_factor,
+        "The copies of a topic that is made without saying how many.",
+    ),
+    StaticConfig(
+        "delete.topic.enable",
+        boolean(),
+        lambda s: s.broker.delete_topics,
+        "Whether clients may delete topics.",
+    ),
+    StaticConfig(
+        "fetch.max.bytes",
+        int32(1024),
+        lambda s: s.performance.max_fetch_bytes,
+        "The most that one fetch is answered with.",
+    ),
+    StaticConfig("listeners", listing(), _listeners, "The address that the broker listens on."),
+    StaticConfig(
+        "log.cleaner.backoff.ms",
+        int64(0),
+        lambda s: s.storage.compaction_check_interval_ms,
+        "How often compacted topics are looked over for work.",
+    ),
+    StaticConfig("log.dir", text(), lambda s: s.broker.data_dir, "The folder that holds the logs."),
+    StaticConfig(
+        "log.dirs", listing(), lambda s: s.broker.data_dir, "The folder that holds the logs."
+    ),
+    StaticConfig(
+        "log.retention.check.interval.ms",
+        int64(1),
+        lambda s: s.storage.retention_check_interval_ms,
+        "How often old segments are looked for.",
+    ),
+    StaticConfig(
+        "max.connections",
+        int32(0),
+        lambda s: s.performance.max_connections,
+        "Connections beyond this are refused.",
+    ),
+    StaticConfig(
+        "max.connections.per.ip",
+        int32(0),
+        lambda s: s.performance.max_connections_per_ip,
+        "Connections from one address beyond this are refused; 0 is no limit.",
+    ),
+    StaticConfig(
+        "max.incremental.fetch.session.cache.slots",
+        int32(0),
+        lambda s: s.performance.fetch_session_slots,
+        "How many incremental fetch sessions are remembered.",
+    ),
+    StaticConfig("node.id", int32(0), lambda s: s.broker.node_id, "The number of this broker."),
+    StaticConfig(
+        "num.partitions",
+        int32(1),
+        lambda s: s.broker.default_partitions,
+        "The partitions of a topic that is made without saying how many.",
+    ),
+    StaticConfig(
+        "producer.id.expiration.ms",
+        int64(1),
+        lambda s: s.storage.producer_id_expiration_ms,
+        "An idempotent producer that is silent for this long is forgotten.",
+    ),
+    StaticConfig(
+        "replica.lag.time.max.ms",
+        int64(0),
+        lambda s: s.replication.replica_lag_max_ms,
+        "A replica that has not caught up for this long is out of sync.",
+    ),
+    StaticConfig(
+        "socket.listen.backlog.size",
+        int32(1),
+        lambda s: s.performance.backlog,
+        "How many connections may wait to be accepted.",
+    ),
+    StaticConfig(
+        "socket.receive.buffer.bytes",
+        int32(-1),
+        # Kafka writes "as the system likes" as -1, our settings as 0.
+        lambda s: s.performance.socket_receive_buffer_bytes or -1,
+        "The receive buffer of a socket; -1 lets the operating system tune it.",
+    ),
+    StaticConfig(
+        "socket.request.max.bytes",
+        int32(1),
+        lambda s: s.performance.max_request_bytes,
+        "A request that announces more than this closes its connection.",
+    ),
+    StaticConfig(
+        "socket.send.buffer.bytes",
+        int32(-1),
+        lambda s: s.performance.socket_send_buffer_bytes or -1,
+        "The send buffer of a socket; -1 lets the operating system tune it.",
+    ),
+    StaticConfig(
+        "auto.leader.rebalance.enable",
+        boolean(),
+        lambda s: s.cluster.leader_imbalance_check_interval_ms > 0,
+        "Whether partitions are given back to their preferred leaders.",
+    ),
+    StaticConfig(
+        "broker.heartbeat.interval.ms",
+        int32(1),
+        lambda s: s.cluster.broker_heartbeat_interval_ms,
+        "How often a broker tells the controller that it is there.",
+    ),
+    StaticConfig(
+        "broker.session.timeout.ms",
+        int32(1),
+        lambda s: s.cluster.broker_session_timeout_ms,
+        "A broker that the controller has not heard of for this long is fenced.",
+    ),
+    StaticConfig(
+        "controlled.shutdown.enable",
+        boolean(),
+        lambda _: True,
+        "Whether a broker that is stopped hands its partitions over first.",
+    ),
+    StaticConfig(
+        "controller.quorum.election.timeout.ms",
+        int32(1),
+        lambda s: s.cluster.election_timeout_ms,
+        "How long a candidate waits for votes before it tries again.",
+    ),
+    StaticConfig(
+        "controller.quorum.fetch.timeout.ms",
+        int32(1),
+        lambda s: s.cluster.fetch_timeout_ms,
+        "A voter that hears nothing from the quorum's leader for this long asks for an election.",
+    ),
+    StaticConfig(
+        "controller.quorum.voters",
+        listing(),
+        lambda s: ",".join(s.cluster.voters),
+        "The nodes that form the metadata quorum.",
+    ),
+    StaticConfig(
+        "group.consumer.assignors",
+        listing(),
+        lambda _: "uniform,range",
+        "How `consumer` groups can share out partitions.",
+    ),
+    StaticConfig(
+        "group.consumer.heartbeat.interval.ms",
+        int32(1),
+        lambda s: s.groups.consumer_heartbeat_interval_ms,
+        "How often members of `consumer` groups report.",
+    ),
+    StaticConfig(
+        "group.consumer.max.size",
+        int32(1),
+        lambda s: s.groups.max_size,
+        "The most members that a `consumer` group takes.",
+    ),
+    *(
+        StaticConfig(
+            f"group.consumer.{name}session.timeout.ms",
+            int32(1),
+            lambda s: s.groups.consumer_session_timeout_ms,
+            "The silence after which a member of a `consumer` group is taken for dead.",
+        )
+        for name in ("", "min.", "max.")
+    ),
+    StaticConfig(
+        "group.coordinator.rebalance.protocols",
+        listing(),
+        lambda _: "classic,consumer",
+        "The kinds of groups that are served.",
+    ),
+    StaticConfig(
+        "group.initial.rebalance.delay.ms",
+        int32(0),
+        lambda s: s.groups.initial_rebalance_delay_ms,
+        "How long a new classic group waits for more members.",
+    ),
+    StaticConfig(
+        "group.max.session.timeout.ms",
+        int32(1),
+        lambda s: s.groups.max_session_timeout_ms,
+        "The longest session timeout that a member of a classic group may ask for.",
+    ),
+    StaticConfig(
+        "group.max.size",
+        int32(1),
+        lambda s: s.groups.max_size,
+        "The most members that a classic group takes.",
+    ),
+    StaticConfig(
+        "group.min.session.timeout.ms",
+        int32(1),
+        lambda s: s.groups.min_session_timeout_ms,
+        "The shortest session timeout that a member of a classic group may ask for.",
+    ),
+    StaticConfig(
+        "leader.imbalance.check.interval.seconds",
+        int64(1),
+        lambda s: s.cluster.leader_imbalance_check_interval_ms // SECOND_MS,
+        "How often partitions are given back to their preferred leaders.",
+    ),
+    StaticConfig(
+        "log.cleaner.enable", boolean(), lambda _: True, "Whether compacted topics are compacted."
+    ),
+    StaticConfig(
+        "log.retention.hours",
+        int32(-1),
+        lambda s: _in_units(s.storage.retention_ms, HOUR_MS),
+        "log.retention.ms at the broker's start, in hours.",
+    ),
+    StaticConfig(
+        "log.retention.minutes",
+        int32(-1),
+        lambda s: _in_units(s.storage.retention_ms, MINUTE_MS),
+        "log.retention.ms at the broker's start, in minutes.",
+    ),
+    StaticConfig(
+        "log.roll.hours",
+        int32(1),
+        lambda s: _in_units(s.storage.segment_ms, HOUR_MS),
+        "log.roll.ms at the broker's start, in hours.",
+    ),
+    StaticConfig(
+        "metadata.log.dir",
+        text(),
+        lambda s: s.broker.data_dir,
+        "The folder that holds the metadata log.",
+    ),
+    StaticConfig(
+        "num.replica.fetchers",
+        int32(1),
+        lambda s: s.replication.fetchers,
+        "How many connections a broker copies partitions over, from each of the others.",
+    ),
+    StaticConfig(
+        "offset.metadata.max.bytes",
+        int32(0),
+        lambda s: s.groups.offset_metadata_max_bytes,
+        "The longest note that a consumer may leave with an offset.",
+    ),
+    StaticConfig(
+        "offsets.retention.check.interval.ms",
+        int64(1),
+        lambda s: s.groups.offsets_retention_check_ms,
+        "How often committed offsets that are too old are looked for.",
+    ),
+    StaticConfig(
+        "offsets.retention.minutes",
+        int32(1),
+        lambda s: _in_units(s.groups.offsets_retention_ms, MINUTE_MS),
+        "How long the offsets of a group are kept after its last member left.",
+    ),
+    StaticConfig(
+        "offsets.topic.num.partitions",
+        int32(1),
+        lambda s: s.groups.offsets_partitions,
+        "The partitions of __consumer_offsets.",
+    ),
+    StaticConfig(
+        "offsets.topic.replication.factor",
+        int16(1),
+        lambda s: s.replication.internal_replication_factor,
+        "The replicas of __consumer_offsets, or as many as there are brokers when it is made.",
+    ),
+    StaticConfig(
+        "process.roles", listing(), _roles, "Whether this node serves clients, and votes."
+    ),
+    StaticConfig(
+        "replica.fetch.response.max.bytes",
+        int32(0),
+        lambda s: s.replication.fetch_bytes,
+        "The most that a follower copies at once.",
+    ),
+    StaticConfig(
+        "replica.fetch.wait.max.ms",
+        int32(0),
+        lambda s: s.replication.fetch_wait_ms,
+        "How long a leader lets a follower wait for something to copy.",
+    ),
+    StaticConfig(
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+        int32(1),
+        lambda s: s.transactions.abort_check_interval_ms,
+        "How often transactions that took too long are looked for.",
+    ),
+    StaticConfig(
+        "transaction.max.timeout.ms",
+        int32(1),
+        lambda s: s.transactions.max_timeout_ms,
+        "The longest timeout that a transactional producer may ask for.",
+    ),
+    StaticConfig(
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
+        int32(1),
+        lambda s: s.transactions.id_expiration_check_ms,
+        "How often transactional ids that are not used any more are looked for.",
+    ),
+    StaticConfig(
+        "transaction.state.log.num.partitions",
+        int32(1),
+        lambda s: s.transactions.log_partitions,
+        "The partitions of __transaction_state.",
+    ),
+    StaticConfig(
+        "transaction.state.log.replication.factor",
+        int16(1),
+        lambda s: s.replication.internal_replication_factor,
+        "The replicas of __transaction_state, or as many as there are brokers when it is made.",
+    ),
+    StaticConfig(
+        "transactional.id.expiration.ms",
+        int32(1),
+        lambda s: s.transactions.id_expiration_ms,
+        "How long a transactional id that is not used is remembered.",
+    ),
+)
