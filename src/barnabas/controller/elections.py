@@ -154,7 +154,11 @@ class Elected(NamedTuple):
 def elect_leaders(
     image: Image, request: ElectLeadersRequest, defaults: Mapping[str, str]
 ) -> Elected:
-    """Hold the elections that were asked for; without a list, in every partition."""
+    """Hold the elections that were asked for; without a list, in every partition.
+
+    As in Kafka, the answer without a list names every topic, and of its partitions those in which
+    an election was held or failed.
+    """
     if request.election_type not in {PREFERRED, UNCLEAN}:
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
@@ -163,6 +167,8 @@ def elect_leaders(
     elect = _elect_preferred if request.election_type == PREFERRED else _elect_uncleanly
     records: list[PartitionChanged] = []
     results: dict[str, list[PartitionResult]] = {}
+    if request.topic_partitions is None:
+        results = {name: [] for name in image.topics}
     for name, number in _asked_for(image, request):
         result = PartitionResult(partition_id=number, error_message=None)
         try:

@@ -108,11 +108,14 @@ def add_partitions(
     image: Image,
     name: str,
     total: int,
-    placement: Sequence[Sequence[int]],
+    placement: Sequence[Sequence[int]] | None,
     nodes: Sequence[NodeId],
     racks: Mapping[int, str] = _NO_RACKS,
 ) -> PartitionsAdded:
-    """Return the record that grows a topic to a number of partitions."""
+    """Return the record that grows a topic to a number of partitions.
+
+    Without a placement by hand the new ones are spread over the nodes.
+    """
     topic = image.topics.get(name)
     if topic is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
@@ -122,20 +125,21 @@ def add_partitions(
             ErrorCode.INVALID_PARTITIONS,
             f"topic {name!r} has {present} partitions; it can only grow, not become {total}",
         )
-    if placement and len(placement) != total - present:
-        raise ApiError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"{total - present} partitions are added but {len(placement)} are placed",
-        )
-    if placement:
+    if placement is not None:
+        if len(placement) != total - present:
+            raise ApiError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"{total - present} partitions are added but {len(placement)} are placed",
+            )
         check_placement(dict(enumerate(placement)), nodes)
+        return PartitionsAdded(topic_id=topic.topic_id.hex(), replicas=[list(r) for r in placement])
     first = topic.partitions[0]
     copies = len(first.replicas) - len(first.adding)
     circle = circle_of(nodes, racks)
     # The new ones go on around the circle from where the topic began, if that can be seen.
     start = circle.index(first.replicas[0]) if first.replicas[0] in circle else 0
-    replicas = list(placement) or place(total, copies, nodes, racks, start)[present:]
-    return PartitionsAdded(topic_id=topic.topic_id.hex(), replicas=[list(r) for r in replicas])
+    replicas = place(total, copies, nodes, racks, start)[present:]
+    return PartitionsAdded(topic_id=topic.topic_id.hex(), replicas=replicas)
 
 
 def delete_topic(image: Image, name: str) -> TopicDeleted:

@@ -25,7 +25,9 @@ def handle(
     results, records = [], list[MetadataRecord]()
     partitions = 0
     for topic in request.topics:
-        placement = [assignment.broker_ids for assignment in topic.assignments or ()]
+        placement = None
+        if topic.assignments is not None:
+            placement = [assignment.broker_ids for assignment in topic.assignments]
         try:
             if times[topic.name] > 1:
                 raise ApiError(  # noqa: TRY301
@@ -36,7 +38,7 @@ def handle(
                 topic.name,
                 topic.count,
                 placement,
-                [NodeId(broker) for broker in node.draft.brokers] if placement else node.nodes,
+                node.nodes if placement is None else list(map(NodeId, node.draft.brokers)),
                 racks_of(node.draft),
             )
             node.check_room(partitions + len(record.replicas))

@@ -72,6 +72,10 @@ def _decide(node: Node, topic: CreatableTopic) -> TopicCreated:
                 "with replicas placed by hand, partitions and replication factor must be -1",
             )
         placed = {a.partition_index: a.broker_ids for a in topic.assignments}
+        if len(placed) < len(topic.assignments):
+            raise ApiError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT, "a partition is placed more than once"
+            )
         topics.check_placement(placed, [NodeId(broker) for broker in node.draft.brokers])
         replicas = [placed[index] for index in range(len(placed))]
     else:

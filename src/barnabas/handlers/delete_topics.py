@@ -73,6 +73,10 @@ def _name_or_none(node: Node, topic: DeleteTopicState) -> str | None:
 
 def _name(node: Node, topic: DeleteTopicState) -> str:
     if topic.name is not None:
+        if topic.topic_id != NO_TOPIC_ID:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST, "a topic is named by its name and its id; name one"
+            )
         return topic.name
     if topic.topic_id == NO_TOPIC_ID:
         raise ApiError(ErrorCode.INVALID_REQUEST, "a topic is named neither by name nor by id")

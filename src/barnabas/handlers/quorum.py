@@ -6,6 +6,7 @@ RemoveRaftVoter (81) for clients, too. Raft answers all of them; here they only 
 from collections.abc import Iterator
 
 from barnabas.handlers.context import RequestContext
+from barnabas.model.errors import ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.node.node import Node
 from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
@@ -16,6 +17,8 @@ from barnabas.protocol.messages.begin_quorum_epoch import (
 from barnabas.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
+    DescribeQuorumResponsePartitionData,
+    DescribeQuorumResponseTopicData,
     ReplicaState,
 )
 from barnabas.protocol.messages.end_quorum_epoch import (
@@ -32,9 +35,11 @@ from barnabas.protocol.messages.update_raft_voter import (
     UpdateRaftVoterResponse,
 )
 from barnabas.protocol.messages.vote import VoteRequest, VoteResponse
+from barnabas.raft.messages import METADATA_TOPIC
 from barnabas.raft.voters import NO_DIRECTORY
 
 DIRECTORIES_FROM = 2
+METADATA_PARTITION = 0
 
 
 def handle_vote(node: Node, request: VoteRequest, _: RequestContext) -> VoteResponse:
@@ -66,13 +71,40 @@ def handle_fetch_snapshot(
 def handle_describe_quorum(
     node: Node, request: DescribeQuorumRequest, context: RequestContext
 ) -> DescribeQuorumResponse:
-    """Tell who votes and how far each is; older versions know neither places nor directories."""
+    """Tell who votes and how far each is; older versions know neither places nor directories.
+
+    Only the partition of the metadata log has a quorum. As in Kafka, a request that asks for
+    anything else, or for more, is told so of each partition that it names.
+    """
+    asked = [(t.topic_name, p.partition_index) for t in request.topics for p in t.partitions]
+    if asked != [(METADATA_TOPIC, METADATA_PARTITION)]:
+        return _no_quorum(request)
     response = node.quorum.raft.handle_describe_quorum(request)
     if context.version < DIRECTORIES_FROM:
         response.nodes = []
         for replica in _replicas(response):
             replica.replica_directory_id = NO_DIRECTORY
     return response
+
+
+def _no_quorum(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    message = f"only partition {METADATA_PARTITION} of {METADATA_TOPIC} has a quorum; ask for it"
+    return DescribeQuorumResponse(
+        topics=[
+            DescribeQuorumResponseTopicData(
+                topic_name=topic.topic_name,
+                partitions=[
+                    DescribeQuorumResponsePartitionData(
+                        partition_index=partition.partition_index,
+                        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                        error_message=message,
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
 
 
 def _replicas(response: DescribeQuorumResponse) -> Iterator[ReplicaState]:

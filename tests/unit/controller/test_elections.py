@@ -161,6 +161,16 @@ def test_elect_leaders_everywhere_leaves_out_what_needs_no_election(talk: Contro
     assert set(talk.elect(PREFERRED)) == {0}
 
 
+@pytest.mark.parametrize("kind", [PREFERRED, UNCLEAN])
+def test_elect_leaders_everywhere_names_every_topic(talk: ControllerTalk, kind: int) -> None:
+    talk.create([1, 2])
+    talk.create([2, 1], name="payments")
+    request = ElectLeadersRequest(election_type=kind, topic_partitions=None)
+    answer = elections.elect_leaders(talk.image, request, talk.defaults).response
+    found = {each.topic: each.partition_result for each in answer.replica_election_results}
+    assert found == {"orders": [], "payments": []}
+
+
 def test_an_operator_may_elect_uncleanly_where_nobody_leads(talk: ControllerTalk) -> None:
     talk.create([1, 2], [1], [2])
     talk.alter([1])

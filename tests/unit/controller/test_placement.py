@@ -61,7 +61,7 @@ def test_more_copies_than_live_brokers_are_refused_with_their_number() -> None:
 
 def test_a_topic_grows_around_the_circle(talk: ControllerTalk) -> None:
     talk.create([2, 3], [3, 1])
-    grown = topics.add_partitions(talk.image, "orders", 5, [], THREE)
+    grown = topics.add_partitions(talk.image, "orders", 5, None, THREE)
     assert [replicas[0] for replicas in grown.replicas] == [1, 2, 3]
     assert all(len(replicas) == 2 for replicas in grown.replicas)
 
@@ -69,7 +69,7 @@ def test_a_topic_grows_around_the_circle(talk: ControllerTalk) -> None:
 def test_a_topic_grows_with_the_copies_it_has_outside_a_move(talk: ControllerTalk) -> None:
     talk.create([1, 2])
     talk.reassign([3, 1])
-    grown = topics.add_partitions(talk.image, "orders", 2, [], THREE)
+    grown = topics.add_partitions(talk.image, "orders", 2, None, THREE)
     assert len(grown.replicas[0]) == 2
 
 

@@ -12,6 +12,11 @@ from barnabas.protocol.messages.describe_log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
 )
+from barnabas.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumRequestPartitionData,
+    DescribeQuorumRequestTopicData,
+)
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
@@ -129,3 +134,34 @@ def test_sasl_is_out_of_place(talk: Dialogue) -> None:
     answer = talk.ask(SaslAuthenticateRequest(auth_bytes=b"x"))
     assert answer.error_code == 34
     assert "PLAINTEXT" in answer.error_message
+
+
+@pytest.mark.parametrize("version", range(3))
+@pytest.mark.parametrize(
+    ("asked", "codes"),
+    [
+        ({"__cluster_metadata": [0]}, {"__cluster_metadata": [0]}),
+        ({"__cluster_metadata": [1]}, {"__cluster_metadata": [3]}),
+        ({"__cluster_metadata": [0, 1]}, {"__cluster_metadata": [3, 3]}),
+        ({"__cluster_metadata": [0], "a": [0]}, {"__cluster_metadata": [3], "a": [3]}),
+        ({"a": [0]}, {"a": [3]}),
+        ({}, {}),
+    ],
+)
+def test_only_the_metadata_log_has_a_quorum(
+    talk: Dialogue, version: int, asked: dict[str, list[int]], codes: dict[str, list[int]]
+) -> None:
+    create_topic(talk, "a")
+    topics = [
+        DescribeQuorumRequestTopicData(
+            topic_name=name,
+            partitions=[DescribeQuorumRequestPartitionData(partition_index=n) for n in numbers],
+        )
+        for name, numbers in asked.items()
+    ]
+    answer = talk.ask(DescribeQuorumRequest(topics=topics), version)
+    assert answer.error_code == 0
+    found = {t.topic_name: [p.error_code for p in t.partitions] for t in answer.topics}
+    assert found == codes
+    voters = [len(p.current_voters) for t in answer.topics for p in t.partitions]
+    assert voters == [0 if code else 1 for each in codes.values() for code in each]

@@ -90,6 +90,7 @@ def test_the_answer_tells_id_and_configs(talk: Dialogue) -> None:
         (topic(config=("retention.ms", "soon")), 40, "retention.ms"),
         (topic(config=("retention.msec", "1")), 40, "retention.ms"),
         (placed((0, [1]), (2, [1])), 39, "gaps"),
+        (placed((0, [1]), (0, [1])), 39, "more than once"),
         (placed((0, [7])), 39, "brokers"),
         (placed((0, [1, 1])), 39, "once"),
         (placed((0, [])), 39, "replicas"),
@@ -141,6 +142,13 @@ def test_topics_are_deleted_by_name_and_by_id(talk: Dialogue) -> None:
         DeleteTopicState(name=None),
     )
     assert error_codes(gone) == [3, 100, 42]
+
+
+def test_a_topic_named_by_both_name_and_id_is_kept(talk: Dialogue) -> None:
+    topic_id = create_topic(talk, "a")
+    (both,) = delete(talk, DeleteTopicState(name="a", topic_id=topic_id))
+    assert (both.error_code, both.name, both.topic_id) == (42, "a", topic_id)
+    assert "a" in talk.node.image.topics
 
 
 def test_a_name_twice_is_not_deleted(talk: Dialogue) -> None:
@@ -223,6 +231,7 @@ def test_topics_do_not_shrink_nor_grow_oddly(talk: Dialogue) -> None:
         (CreatePartitionsTopic(name="a", count=2, assignments=None), 37),
         (CreatePartitionsTopic(name="none", count=2, assignments=None), 3),
         (CreatePartitionsTopic(name="a", count=4, assignments=here), 39),
+        (CreatePartitionsTopic(name="a", count=3, assignments=[]), 39),
         (CreatePartitionsTopic(name="a", count=3, assignments=nowhere), 39),
         (CreatePartitionsTopic(name="a", count=3, assignments=here), 0),
     ]
