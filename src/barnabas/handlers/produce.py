@@ -9,7 +9,8 @@ another broker leads before the batch was safe; from version 10 on with who that
 
 A transactional batch enters a partition where its producer has a transaction open already.
 Elsewhere the coordinator is asked first (KIP-890): from version 12 on to add the partition to the
-transaction (transaction version 2), before that only whether it is part of it. What waits is
+transaction (transaction version 2), before that only whether it is part of it. A batch whose
+predecessor was not let in is out of order (`node/verifications.py`). What waits is
 answered in time, or REQUEST_TIMED_OUT; with acks=0 nobody hears of a refusal. A request without a
 transactional id is refused only for those partitions whose batches are transactional, where Kafka
 refuses it as a whole.
@@ -33,7 +34,7 @@ from barnabas.protocol.produce import (
     ProduceRequest,
     encode_response,
 )
-from barnabas.protocol.records import CODEC_MASK, HEADER_BYTES, TRANSACTIONAL
+from barnabas.protocol.records import CODEC_MASK, HEADER_BYTES, TRANSACTIONAL, parse_header
 
 TopicKey = str | bytes
 ACKS_ALL = -1
@@ -234,6 +235,8 @@ def _append_in_transaction(
 ) -> int:
     """Append what may enter; have the rest wait for the coordinator. Return how much it is."""
     producer = _producer_of(request)
+    context = answer.context
+    adds = context.version >= ADDS_FROM
     waiting: list[tuple[TopicPartition, Decided]] = []
     size = 0
     for key, batches in request.topics:
@@ -247,12 +250,17 @@ def _append_in_transaction(
                 results.append(done)
             else:
                 assert records is not None
+                partition.verifications.note(
+                    parse_header(records),
+                    partition.log.producers,
+                    context.now_ms,
+                    starts_at_zero=adds,
+                )
                 batch = (key, index, records)
                 decided = _waiter(node, answer, results, partition, batch, request.acks)
                 waiting.append((partition.name, decided))
     if waiting:
         assert producer is not None
-        adds = answer.context.version >= ADDS_FROM
         node.transactions.admissions.enter(transactional_id, producer, waiting, adds=adds)
     return size
 

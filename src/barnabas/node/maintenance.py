@@ -62,6 +62,7 @@ class Maintenance:
         expiry_ms = now_ms - self._node.settings.storage.producer_id_expiration_ms
         for partition in list(self._node.partitions.values()):
             partition.log.producers.expire(expiry_ms)
+            partition.verifications.expire(expiry_ms)
             try:
                 self._roll(partition, now_ms)
             except OSError as error:

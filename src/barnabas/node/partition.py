@@ -28,6 +28,7 @@ from barnabas.node.group_commit import GroupCommit
 from barnabas.node.interests import Copier, Keeper, Waiting, Watcher
 from barnabas.node.refusals import Refusals
 from barnabas.node.validation import checked
+from barnabas.node.verifications import Verifications
 from barnabas.protocol.fetch import Diverging
 from barnabas.protocol.markers import parse_marker
 from barnabas.protocol.records import (
@@ -90,6 +91,7 @@ class Partition:
         "placed",
         "retired",
         "topic_id",
+        "verifications",
         "watchers",
     )
 
@@ -141,6 +143,8 @@ class Partition:
         self._outbox = outbox
         self._commits = commits
         self._refusals = Refusals()
+        self.verifications = Verifications()
+        """Producers whose transactional batches asked to be let in."""
         self._take_on(config)
 
     @property
@@ -191,6 +195,7 @@ class Partition:
         # An epoch in which this copy led and wrote nothing is no part of the log's history.
         self.log.epochs.truncate_end(self.log.end_offset)
         if led:
+            self.verifications = Verifications()
             self._let_go()
 
     def agree(self, isr: Sequence[int], partition_epoch: int, now_ms: int) -> None:
@@ -313,8 +318,9 @@ class Partition:
         except ApiError as error:
             self._refusals.note(header, error.code, now_ms)
             raise
-        if self._refusals.by_id:
+        if self._refusals.by_id or self.verifications.by_id:
             self._refusals.by_id.pop(header.producer_id, None)
+            self.verifications.forget(header.producer_id)
         if self._follows_disk:
             self._commits.appended(self, header.size)
         else:
@@ -326,11 +332,17 @@ class Partition:
 
     def _sent_before(self, header: BatchHeader, now_ms: int) -> SentBatch | None:
         """Return the batch that this one repeats; raise where it does not follow, and why."""
+        producers = self.log.producers
+        overtakes = False
         try:
-            return self.log.producers.check(header)
+            sent = producers.check(header)
+            if sent is None and self.verifications.by_id:
+                overtakes = True
+                self.verifications.check(header, producers)
+            return sent  # noqa: TRY300
         except ApiError as error:
             code = None
-            if self.log.producers.is_early(header):
+            if overtakes or producers.is_early(header):
                 code = self._refusals.reason(header, now_ms)
             if code is None:
                 raise
@@ -376,6 +388,7 @@ class Partition:
         marker = parse_marker(batch, header)
         self.log.producers.check_marker(header, marker, transaction_version)
         self.append_own(batch)
+        self.verifications.forget(header.producer_id)
         return self.log.end_offset
 
     def when_safe(

@@ -309,6 +309,77 @@ class TestWaiting:
         assert error_codes(produce_results(exchange)) == [ErrorCode.UNKNOWN_SERVER_ERROR]
 
 
+OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+@pytest.mark.parametrize("version", [9, 10, 11])
+def test_a_batch_does_not_overtake_one_that_was_not_let_in(talk: Dialogue, version: int) -> None:
+    producer = initialize(talk)
+    add(talk, producer, ("a", 1))
+    assert produce_in(talk, producer, "a", sequence=0, version=version) != 0
+    add(talk, producer, ("a", 0))
+    assert produce_in(talk, producer, "a", sequence=1, version=version) == OUT_OF_ORDER
+    assert produce_in(talk, producer, "a", sequence=0, version=version) == 0
+    assert produce_in(talk, producer, "a", sequence=1, version=version) == 0
+    assert values(talk) == 2
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> Dialogue:
+    """Return a broker that writes its markers itself."""
+    made = Dialogue(tmp_path / "whole", {"transactions.log_partitions": 3})
+    create_topic(made, "a", 3)
+    find_coordinator(made)
+    return made
+
+
+def test_a_late_repetition_holds_nothing_up(whole: Dialogue) -> None:
+    talk = whole
+    producer = initialize(talk)
+    add(talk, producer, ("a", 0))
+    assert produce_in(talk, producer, "a", sequence=0, version=VERIFIES) == 0
+    assert send_end(talk, producer, commit=True, version=3).answer.error_code == 0
+    talk.settle()
+    assert produce_in(talk, producer, "a", sequence=0, version=VERIFIES) != 0
+    add(talk, producer, ("a", 0))
+    assert produce_in(talk, producer, "a", sequence=1, version=VERIFIES) == 0
+
+
+@pytest.mark.parametrize(("version", "code"), [(11, 0), (12, OUT_OF_ORDER), (13, OUT_OF_ORDER)])
+def test_the_first_batch_of_a_producer_that_is_not_known(
+    talk: Dialogue, version: int, code: int
+) -> None:
+    producer = initialize(talk)
+    add(talk, producer, ("a", 0))
+    assert produce_in(talk, producer, "a", sequence=5, version=version) == code
+    assert produce_in(talk, producer, "a", sequence=0, version=version) == (0 if code else 45)
+    assert values(talk) == 1
+
+
+def test_after_a_restart_a_transaction_goes_on(talk: Dialogue) -> None:
+    producer = initialize(talk)
+    assert produce_in(talk, producer, "a", sequence=0) == 0
+    talk.restart()
+    find_coordinator(talk)
+    assert produce_in(talk, producer, "a", sequence=1) == 0
+    after = end(talk, producer)
+    assert produce_in(talk, after, "a", sequence=1) == OUT_OF_ORDER
+    assert produce_in(talk, after, "a", sequence=0) == 0
+
+
+def test_a_marker_ends_what_was_held_up(whole: Dialogue) -> None:
+    talk = whole
+    producer = initialize(talk)
+    add(talk, producer, ("a", 1))
+    assert produce_in(talk, producer, "a", sequence=0, version=VERIFIES) != 0
+    partition = talk.node.find("a", 0)
+    assert list(partition.verifications.by_id) == [producer.producer_id]
+    add(talk, producer, ("a", 0))
+    end(talk, producer, commit=False)
+    talk.settle()
+    assert partition.verifications.by_id == {}
+
+
 def test_a_transaction_after_the_other(talk: Dialogue) -> None:
     producer = initialize(talk)
     for _ in range(3):
