@@ -128,7 +128,8 @@ REQUESTS: dict[str, tuple[int, int, Build]] = {
         37,
         3,
         lambda name: create_partitions.CreatePartitionsRequest(
-            topics=[create_partitions.CreatePartitionsTopic(name=name, count=3)], timeout_ms=1000
+            topics=[create_partitions.CreatePartitionsTopic(name=name, count=3, assignments=None)],
+            timeout_ms=1000,
         ),
     ),
     "DeleteRecords": (

@@ -10,6 +10,7 @@ import pytest
 from barnabas.testing.broker import Broker
 from barnabas.testing.cluster_choice import brokers, data_of
 from barnabas.testing.kafka_tools import Done, Jvm, tools
+from barnabas.testing.waiting import eventually
 
 pytestmark = pytest.mark.compat
 
@@ -81,6 +82,42 @@ def test_brokers_have_configs(jvm: Jvm) -> None:
     assert "log.retention.ms=999999" not in jvm.run(tool, "--describe", *which, "--all").output
     every = jvm.run(tool, "--describe", "--entity-type", "brokers", "--entity-default")
     assert every.code == 0, every.output
+
+
+def test_broker_configs_that_have_no_effect_are_kept(jvm: Jvm) -> None:
+    tool, which = "kafka.admin.ConfigCommand", ("--entity-type", "brokers", "--entity-name", "1")
+    altered = jvm.run(tool, "--alter", *which, "--add-config", "log.cleaner.threads=2")
+    assert altered.output.strip() == "Completed updating config for broker 1."
+    described = jvm.run(tool, "--describe", *which)
+    assert "log.cleaner.threads=2 sensitive=false" in described.output
+    deleted = jvm.run(tool, "--alter", *which, "--delete-config", "log.cleaner.threads")
+    assert deleted.output.strip() == "Completed updating config for broker 1."
+    assert "log.cleaner.threads" not in jvm.run(tool, "--describe", *which).output
+    refused = jvm.run(tool, "--alter", *which, "--add-config", "node.id=2")
+    assert "Cannot update these configs dynamically" in refused.output
+
+
+def test_reassignments_are_throttled(jvm: Jvm, filled: str, tmp_path: Path) -> None:
+    tool, configs = f"{TOOLS}.reassign.ReassignPartitionsCommand", "kafka.admin.ConfigCommand"
+    plan = {"version": 1, "partitions": [{"topic": filled, "partition": 0, "replicas": [1]}]}
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(plan))
+    which = ("--entity-type", "brokers", "--entity-name", "1")
+    rate = "follower.replication.throttled.rate"
+    done = jvm.run(
+        tool, "--reassignment-json-file", str(path), "--execute", "--throttle", "1000000"
+    )
+    assert f"Successfully started partition reassignment for {filled}-0" in done.output
+    if brokers() == 1:  # nothing has to move, so nothing is throttled
+        jvm.run(configs, "--alter", *which, "--add-config", f"{rate}=1000000")
+    assert f"{rate}=1000000" in jvm.run(configs, "--describe", *which).output
+
+    def over() -> bool:
+        verified = jvm.run(tool, "--reassignment-json-file", str(path), "--verify")
+        return f"Reassignment of partition {filled}-0 is completed." in verified.output
+
+    assert eventually(over)
+    assert rate not in jvm.run(configs, "--describe", *which).output
 
 
 def test_offsets_are_got_and_records_deleted(jvm: Jvm, filled: str, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ class Admin(GroupClient):
 
     def _grow(self) -> Asking:
         topic, count = self.partitions[0].topic, len(self.partitions) + 1
-        wanted = CreatePartitionsTopic(name=topic, count=count)
+        wanted = CreatePartitionsTopic(name=topic, count=count, assignments=None)
         request = CreatePartitionsRequest(topics=[wanted], timeout_ms=5_000)
         while True:
             answer = yield from self.ask(request)

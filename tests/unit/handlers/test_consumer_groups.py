@@ -182,7 +182,9 @@ def test_what_is_refused_says_why(ready: Dialogue) -> None:
 def test_topics_that_grow_are_noticed(ready: Dialogue) -> None:
     create_topic(ready, "t", 1)
     join(ready, "m")
-    ready.ask(CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=3)]))
+    ready.ask(
+        CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=3, assignments=None)])
+    )
     assert given(beat(ready, "m", 1)) == [0, 1, 2]
 
 

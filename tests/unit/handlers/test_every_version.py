@@ -204,7 +204,9 @@ REQUESTS: dict[int, Callable[[int], Message]] = {
     ),
     35: lambda _: DescribeLogDirsRequest(topics=None),
     36: lambda _: SaslAuthenticateRequest(auth_bytes=b""),
-    37: lambda _: CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="old", count=2)]),
+    37: lambda _: CreatePartitionsRequest(
+        topics=[CreatePartitionsTopic(name="old", count=2, assignments=None)]
+    ),
     42: lambda _: DeleteGroupsRequest(groups_names=["g"]),
     44: lambda _: IncrementalAlterConfigsRequest(),
     47: lambda _: delete_request("g", [("old", 0)]),

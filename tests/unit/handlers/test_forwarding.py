@@ -201,7 +201,9 @@ ITEM_BY_ITEM: dict[int, Callable[[int], Message]] = {
     33: lambda _: alter_configs.AlterConfigsRequest(
         resources=[alter_configs.AlterConfigsResource(resource_type=TOPIC, resource_name="a")] * 2
     ),
-    37: lambda _: CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="a")] * 2),
+    37: lambda _: CreatePartitionsRequest(
+        topics=[CreatePartitionsTopic(name="a", assignments=None)] * 2
+    ),
     43: elect_leaders,
     44: lambda _: incremental_alter_configs.IncrementalAlterConfigsRequest(
         resources=set_configs(TOPIC, "a").resources * 2
