@@ -19,6 +19,7 @@ from barnabas.model.pending import Pending
 from barnabas.node import shard
 from barnabas.node.endings import Ending
 from barnabas.node.partition import Partition
+from barnabas.server.connection import Connection
 from barnabas.sim.faults import Faults
 from barnabas.sim.run import run
 from barnabas.sim.scenario import Theme
@@ -219,7 +220,20 @@ def _with_epoch(transaction: Any, epoch: int) -> Any:
     return replace(transaction, producer_epoch=epoch)
 
 
+def backlog_cannot_be_written(patch: pytest.MonkeyPatch) -> None:
+    """What a paused connection has received is kept as bytes, into which no offset is stamped."""
+    original = Connection._take_backlog
+
+    def take(self: Any) -> None:
+        if self._backlog is not None:
+            self._backlog = bytes(self._backlog)
+        original(self)
+
+    patch.setattr(Connection, "_take_backlog", take)
+
+
 MUTANTS: list[tuple[Patch, Theme]] = [
+    (backlog_cannot_be_written, Theme.MIXED),
     (reply_before_commit, Theme.GROUPS),
     (acknowledge_before_sync, Theme.MIXED),
     (markers_before_prepare, Theme.TRANSACTIONS),
