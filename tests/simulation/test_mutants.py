@@ -79,6 +79,11 @@ def any_generation_may_commit(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ClassicGroup, "check_commit", lambda *_, **__: None)
 
 
+def members_keep_assignments_for_good(patch: pytest.MonkeyPatch) -> None:
+    """A member of an earlier generation commits although others were handed its partitions."""
+    patch.setattr(ClassicGroup, "_keeps_assignment", lambda *_: True)
+
+
 def any_member_epoch_may_commit(patch: pytest.MonkeyPatch) -> None:
     """OffsetCommit of a `consumer` group looks at no member and no epoch (KIP-848)."""
     patch.setattr(ConsumerGroup, "check_commit", lambda *_, **__: None)
@@ -238,6 +243,7 @@ MUTANTS: list[tuple[Patch, Theme]] = [
     (acknowledge_before_sync, Theme.MIXED),
     (markers_before_prepare, Theme.TRANSACTIONS),
     (any_generation_may_commit, Theme.GROUPS),
+    (members_keep_assignments_for_good, Theme.GROUPS),
     (any_member_epoch_may_commit, Theme.GROUPS),
     (any_generation_may_commit_in_transactions, Theme.FLOW),
     (unstable_offsets_are_shown, Theme.FLOW),
