@@ -19,6 +19,7 @@ from barnabas.model.pending import Pending
 from barnabas.node import shard
 from barnabas.node.endings import Ending
 from barnabas.node.partition import Partition
+from barnabas.server.connection import Connection
 from barnabas.sim.faults import Faults
 from barnabas.sim.run import run
 from barnabas.sim.scenario import Theme
@@ -76,6 +77,11 @@ def markers_before_prepare(patch: pytest.MonkeyPatch) -> None:
 def any_generation_may_commit(patch: pytest.MonkeyPatch) -> None:
     """OffsetCommit of a classic group looks at no generation."""
     patch.setattr(ClassicGroup, "check_commit", lambda *_, **__: None)
+
+
+def members_keep_assignments_for_good(patch: pytest.MonkeyPatch) -> None:
+    """A member of an earlier generation commits although others were handed its partitions."""
+    patch.setattr(ClassicGroup, "_keeps_assignment", lambda *_: True)
 
 
 def any_member_epoch_may_commit(patch: pytest.MonkeyPatch) -> None:
@@ -219,11 +225,25 @@ def _with_epoch(transaction: Any, epoch: int) -> Any:
     return replace(transaction, producer_epoch=epoch)
 
 
+def backlog_cannot_be_written(patch: pytest.MonkeyPatch) -> None:
+    """What a paused connection has received is kept as bytes, into which no offset is stamped."""
+    original = Connection._take_backlog
+
+    def take(self: Any) -> None:
+        if self._backlog is not None:
+            self._backlog = bytes(self._backlog)
+        original(self)
+
+    patch.setattr(Connection, "_take_backlog", take)
+
+
 MUTANTS: list[tuple[Patch, Theme]] = [
+    (backlog_cannot_be_written, Theme.MIXED),
     (reply_before_commit, Theme.GROUPS),
     (acknowledge_before_sync, Theme.MIXED),
     (markers_before_prepare, Theme.TRANSACTIONS),
     (any_generation_may_commit, Theme.GROUPS),
+    (members_keep_assignments_for_good, Theme.GROUPS),
     (any_member_epoch_may_commit, Theme.GROUPS),
     (any_generation_may_commit_in_transactions, Theme.FLOW),
     (unstable_offsets_are_shown, Theme.FLOW),

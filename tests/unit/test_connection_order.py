@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from barnabas.handlers import registry
+from barnabas.model.errors import ErrorCode
 from barnabas.protocol.apis import APIS, response_class
 from barnabas.protocol.codec import decode_exact, encoder
 from barnabas.protocol.headers import response_header
@@ -28,6 +29,7 @@ from barnabas.protocol.messages.produce import (
 from barnabas.protocol.messages.request_header import RequestHeader
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.testing.broker import Broker
+from barnabas.testing.offset_requests import codes, commit_request
 from barnabas.testing.requests import batch, fetch_request
 
 KEYS = {facts.request: key for key, facts in APIS.items()}
@@ -191,30 +193,72 @@ def test_bytes_that_are_no_request_close_the_connection(peers: tuple[Peer, Peer]
     assert second.ask(hello, 3).error_code == 0
 
 
-def test_a_heartbeat_that_waits_lets_what_follows_pass(broker: Broker) -> None:
-    """A member commits, or leaves, on the connection on which its heartbeat waits."""
-    peer = Peer(broker)
-    peer.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["readers"]), 6)
-    joining = JoinGroupRequest(
+def join_request(member_id: str = "") -> JoinGroupRequest:
+    return JoinGroupRequest(
         group_id="readers",
+        member_id=member_id,
         session_timeout_ms=600_000,
         rebalance_timeout_ms=60_000,
         protocol_type="consumer",
         protocols=[JoinGroupRequestProtocol(name="range")],
     )
-    joining.member_id = peer.ask(joining, 9).member_id
-    joined = peer.ask(joining, 9)
-    assert joined.error_code == 0
-    sync = SyncGroupRequest(
+
+
+def sync(peer: Peer, joined: Any) -> None:
+    request = SyncGroupRequest(
         group_id="readers", generation_id=joined.generation_id, member_id=joined.member_id
     )
-    assert peer.ask(sync, 4).error_code == 0
+    assert peer.ask(request, 4).error_code == 0
+
+
+def join(peer: Peer) -> Any:
+    """Become the only member of a group, and its leader."""
+    peer.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["readers"]), 6)
+    joined = peer.ask(join_request(peer.ask(join_request(), 9).member_id), 9)
+    assert joined.error_code == 0
+    sync(peer, joined)
+    return joined
+
+
+def commit(peer: Peer, member_id: str, generation: int, offset: int) -> int:
+    request = commit_request("readers", {("a", 0): offset}, member=member_id, epoch=generation)
+    (code,) = codes(peer.ask(request, 8)).values()
+    return code
+
+
+def test_a_member_that_joined_again_commits_what_it_still_owns(broker: Broker) -> None:
+    """A cooperative consumer that closes in the middle of a rebalance commits in its callback."""
+    first = Peer(broker)
+    first.ask(MetadataRequest(topics=[MetadataRequestTopic(name="a")]), 12)
+    joined = join(first)
+    second = Peer(broker)
+    invited = second.ask(join_request(), 9).member_id
+    second.send(join_request(invited), 9)
+    assert second.hears_nothing()
+    again = first.ask(join_request(joined.member_id), 9)
+    newcomer = second.receive()
+    assert again.generation_id == newcomer.generation_id == joined.generation_id + 1
+    # The assignments of the new generation are not handed out: nothing has another owner yet.
+    assert commit(first, joined.member_id, joined.generation_id, 1) == 0
+    assert commit(first, joined.member_id, again.generation_id, 2) == 0
+    refused = commit(second, invited, newcomer.generation_id, 3)
+    assert refused == ErrorCode.REBALANCE_IN_PROGRESS
+    sync(first, again)
+    refused = commit(first, joined.member_id, joined.generation_id, 4)
+    assert refused == ErrorCode.ILLEGAL_GENERATION
+    assert commit(first, joined.member_id, again.generation_id, 5) == 0
+    first.close()
+    second.close()
+
+
+def test_a_heartbeat_that_waits_lets_what_follows_pass(broker: Broker) -> None:
+    """A member commits, or leaves, on the connection on which its heartbeat waits."""
+    peer = Peer(broker)
+    joined = join(peer)
     beat = HeartbeatRequest(
         group_id="readers", generation_id=joined.generation_id, member_id=joined.member_id
     )
-    for _ in range(3):
-        peer.send(beat, 4)
-    assert [peer.receive().error_code for _ in range(2)] == [0, 0]
+    peer.send(beat, 4)
     assert peer.hears_nothing()
     leaver = MemberIdentity(member_id=joined.member_id)
     peer.send(LeaveGroupRequest(group_id="readers", members=[leaver]), 5)

@@ -46,3 +46,17 @@ def test_a_refusal_reaches_what_is_made_of_the_answer() -> None:
     heard = told(pending.map(str).or_refused(lambda code: code.name))
     pending.fail(LOST)
     assert heard == ["NOT_COORDINATOR"]
+
+
+def test_none_is_an_answer_like_any_other() -> None:
+    early: Pending[None] = Pending.of(None)
+    heard: list[object] = []
+    early.when_done(heard.append)
+    assert heard == [None]
+    assert Pending.of(None).map(lambda _: "made of it").done
+
+
+def test_one_that_was_abandoned_has_no_answer() -> None:
+    pending: Pending[str] = Pending()
+    pending.abandon()
+    assert told(pending) == []

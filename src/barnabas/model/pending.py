@@ -1,12 +1,22 @@
 """An answer that is not there yet."""
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from enum import Enum
+from typing import Final, Generic, TypeVar
 
 from barnabas.model.errors import ApiError, ErrorCode
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+class _Absence(Enum):
+    """Stands for a result that is not there: None may be one."""
+
+    ABSENT = 0
+
+
+ABSENT: Final = _Absence.ABSENT
 
 
 class Pending(Generic[T]):
@@ -31,7 +41,7 @@ class Pending(Generic[T]):
 
     def __init__(self) -> None:
         self.done = False
-        self._result: T | None = None
+        self._result: T | _Absence = ABSENT
         self._error: Exception | None = None
         self._listener: Callable[[T], None] | None = None
         self._on_failure: Callable[[Exception], None] | None = None
@@ -100,7 +110,7 @@ class Pending(Generic[T]):
             if on_failure is not None:
                 on_failure(self._error)
         elif self.done:
-            if self._result is not None:  # else it was abandoned
+            if self._result is not ABSENT:  # else it was abandoned
                 listener(self._result)
         else:
             self._listener, self._on_failure = listener, on_failure

@@ -17,16 +17,13 @@ import socket
 from collections import deque
 from collections.abc import Callable
 from struct import Struct
-from typing import TYPE_CHECKING
 
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.registry import PRODUCE, dispatch
 from barnabas.model.errors import WireError
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Buffer, Chunk, FileSlice
-
-if TYPE_CHECKING:
-    from barnabas.server.server import Server
+from barnabas.server.ports import ConnectionOwner, StreamSocket
 
 _LENGTH = Struct(">i")
 _API_KEY = Struct(">h")
@@ -36,8 +33,6 @@ MSG_MORE = getattr(socket, "MSG_MORE", 0)
 FIRST_ALLOCATION_BYTES = 1024 * 1024
 OTHER_REQUEST_BYTES_MAX = 16 * 1024 * 1024
 """Only Produce carries data; a larger request of another kind is a mistake or an attack."""
-QUEUED_BYTES_MAX = 1024 * 1024
-QUEUED_ANSWERS_MAX = 1000
 SENDFILE_BYTES_MAX = 1 << 30
 JOIN_BYTES_MAX = 64 * 1024
 SLOWEST_BYTES_PER_MS = 10
@@ -86,8 +81,8 @@ class Connection:
 
     def __init__(
         self,
-        server: "Server",
-        accepted: socket.socket,
+        server: ConnectionOwner,
+        accepted: StreamSocket,
         host: str,
         now_ms: int,
         *,
@@ -104,7 +99,7 @@ class Connection:
         self._frame: bytearray | None = None
         self._frame_bytes = 0
         self._filled = 0
-        self._backlog = b""
+        self._backlog: bytearray | None = None
         self._slots: deque[Slot] = deque()
         self._out: deque[Chunk] = deque()
         self._out_bytes = 0
@@ -170,7 +165,8 @@ class Connection:
         if position == count:
             return
         if self._paused:
-            self._backlog = bytes(received[position:count])
+            # Writable, as the receive buffer is: batches are stamped in place.
+            self._backlog = bytearray(received[position:count])
         else:
             self._keep(received[position:count])
 
@@ -255,7 +251,7 @@ class Connection:
             if isinstance(known, bytes) and not self._slots:
                 self._out.append(known)
                 self._out_bytes += len(known)
-                if self._out_bytes > QUEUED_BYTES_MAX:
+                if self._out_bytes > server.queued_bytes_max:
                     self._pause()
                 return
             if known is not None:
@@ -295,7 +291,7 @@ class Connection:
         """Read no more for now where a client is over its quota or behind with our answers."""
         if context is not None and context.throttle_ms and not self.peer:
             self._mute(context.throttle_ms)
-        elif self._out_bytes > QUEUED_BYTES_MAX or len(self._slots) > QUEUED_ANSWERS_MAX:
+        elif not self._has_room():
             self._pause()
 
     def _fill(self, slot: Slot, chunks: list[Chunk], context: RequestContext | None) -> None:
@@ -443,13 +439,22 @@ class Connection:
         self._resume()
 
     @property
+    def is_writing(self) -> bool:
+        """Whether it waits for the kernel to have room."""
+        return self._writing
+
+    @property
     def waits_for_us(self) -> bool:
         """Whether it is the broker that does not read, so that nobody else is to blame."""
         return self._muted > 0
 
     def _has_room(self) -> bool:
         """Whether the client may ask for more, given what it has not read yet."""
-        return self._out_bytes <= QUEUED_BYTES_MAX and len(self._slots) <= QUEUED_ANSWERS_MAX
+        server = self._server
+        return (
+            self._out_bytes <= server.queued_bytes_max
+            and len(self._slots) <= server.queued_answers_max
+        )
 
     def _pause(self) -> None:
         if not self._paused and not self.closed:
@@ -459,7 +464,7 @@ class Connection:
     def _resume(self) -> None:
         if not self._paused or self.closed or self._muted or not self._has_room():
             return
-        if self._backlog:
+        if self._backlog is not None:
             # An event of its own: many small questions must not hold up everybody else.
             self._server.soon(self._take_backlog)
             return
@@ -469,9 +474,9 @@ class Connection:
     def _take_backlog(self) -> None:
         """Handle what was set aside, before anything newer is read."""
         backlog = self._backlog
-        if self.closed or self._muted or not self._has_room() or not backlog:
+        if self.closed or self._muted or not self._has_room() or backlog is None:
             return
-        self._backlog, self._paused = b"", False
+        self._backlog, self._paused = None, False
         self._guarded(lambda: self._take(memoryview(backlog), len(backlog)))
         if not self._paused and not self.closed:
             self._server.watch_reading(self, wanted=True)
@@ -495,7 +500,7 @@ class Connection:
                 slot.pending.abandon()
         self._slots.clear()
         self._frame = None
-        self._backlog = b""
+        self._backlog = None
 
 
 def _read_all(piece: FileSlice) -> bytes:

@@ -30,6 +30,8 @@ from barnabas.server.peers import PeerConnections
 NS_PER_MS = 1_000_000
 RECEIVE_BYTES = 256 * 1024
 SWEEP_INTERVAL_MS = 1_000
+QUEUED_BYTES_MAX = 1024 * 1024
+QUEUED_ANSWERS_MAX = 1000
 DESCRIPTORS_KEPT = 256
 """Open files that connections must leave to logs."""
 
@@ -46,6 +48,8 @@ class Server:
         self.loop = loop
         self.max_request_bytes = performance.max_request_bytes
         self.sendfile_bytes = performance.sendfile_threshold_bytes
+        self.queued_bytes_max = QUEUED_BYTES_MAX
+        self.queued_answers_max = QUEUED_ANSWERS_MAX
         self.receive_buffer = memoryview(bytearray(RECEIVE_BYTES))
         self.buffers = BufferPool()
         self.shapes = Shapes(node)

@@ -1,7 +1,8 @@
 """A member of a classic group: joins, brings or fetches its share, and says that it is there.
 
-Eager: whoever has to join again gives everything up first. The leader shares out at random, so
-that two answers to the same question would show.
+Whoever has to join again gives everything up, before it joins or, as cooperative consumers do, once
+it knows its next share: until then it may commit how far it read. The leader shares out at random,
+so that two answers to the same question would show.
 
 A generation counts from when somebody has a share in it: it is stored with the shares, as in
 Kafka, and a broker that dies before may give its number to another.
@@ -21,6 +22,8 @@ from barnabas.sim.world import InvariantError
 
 REBALANCE_MS = 8_000
 JOIN_TIMEOUT_MS = REBALANCE_MS + 5_000
+COOPERATIVE = 0.3
+"""How often a member commits after it has joined again, before it knows its next share."""
 LOST_MEMBERSHIP = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID}
 
 
@@ -63,6 +66,7 @@ class ClassicMember(Member):
 
     def _join(self) -> Asking:
         """Join and get a share; None where it did not come to that."""
+        held, held_in = self.owned, self.generation
         self.generation, self.owned = -1, set()
         floor = self.growth.number_floor(self._what)
         answer = yield from self.ask(self._join_request(), None, JOIN_TIMEOUT_MS)
@@ -76,6 +80,9 @@ class ClassicMember(Member):
             yield from self.pause_before_retry()
             return None
         self.member_id = answer.member_id
+        if held and self.commits and self.rng.random() < COOPERATIVE:
+            generation = self.rng.choice((held_in, answer.generation_id))
+            yield from self._commit(held, generation)
         return (yield from self._sync(answer, floor))
 
     def _join_request(self) -> JoinGroupRequest:
@@ -128,7 +135,7 @@ class ClassicMember(Member):
         while not self.closing:
             yield Sleep(self.rng.randint(100, 1_500))
             if self.commits and self.owned and self.rng.random() < 0.5:
-                yield from self._commit()
+                yield from self._commit(self.owned, self.generation)
             code = yield from self._heartbeat()
             if code is not None and code is not ErrorCode.NONE and not self.passes(code):
                 self._accepted(code)
@@ -149,10 +156,10 @@ class ClassicMember(Member):
         answer = yield from self.ask(request)
         return None if answer is None else ErrorCode(answer.error_code)
 
-    def _commit(self) -> Asking:
+    def _commit(self, owned: set[TopicPartition], generation: int) -> Asking:
         newest = self.growth.number_floor(self._what)
-        partition = self.rng.choice(sorted(self.owned))
-        membership = (self.member_id, self.generation)
+        partition = self.rng.choice(sorted(owned))
+        membership = (self.member_id, generation)
         code = yield from self.commit(
             partition, self.rng.randint(0, 1_000), membership, self.instance_id
         )

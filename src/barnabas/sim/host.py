@@ -1,7 +1,8 @@
 """One machine and the broker on it. The disk outlives the broker, as far as it was synced.
 
-What `server/` does on an event loop happens here by the world's clock: frames come in, answers go
-out in the order of the requests, effects are carried out after each event, timers fire when due.
+What `server/` does on an event loop happens here by the world's clock: bytes come in and go out
+over the server's own connections (`sim/edge.py`), effects are carried out after each event, timers
+fire when due.
 A mistake of the broker's that a real server would log and survive ends the simulation.
 
 A machine may stand still: everything that happens to the broker meanwhile happens when it goes on.
@@ -14,10 +15,7 @@ from contextlib import suppress
 from random import Random
 
 from barnabas.effects import Address, Ask, Effect, Flush, Notice, Remove
-from barnabas.handlers.registry import Answer, dispatch, serve_itself
-from barnabas.handlers.shapes import Shapes
-from barnabas.model.errors import WireError
-from barnabas.model.pending import Pending
+from barnabas.handlers.registry import serve_itself
 from barnabas.model.settings import (
     BrokerSettings,
     GroupSettings,
@@ -25,10 +23,13 @@ from barnabas.model.settings import (
     TransactionSettings,
 )
 from barnabas.node.node import Node
+from barnabas.server.connection import Connection
+from barnabas.sim.callers import Caller, drawn_limits
+from barnabas.sim.edge import SimServer
 from barnabas.sim.faults import Faults
 from barnabas.sim.lanes import Lanes
 from barnabas.sim.memory_disk import MemoryDisk
-from barnabas.sim.network import Link, Slot
+from barnabas.sim.network import Link
 from barnabas.sim.wires import Wires
 from barnabas.sim.world import InvariantError, World
 from barnabas.storage.flush import carry_out
@@ -93,7 +94,11 @@ class Host:
         self.paused = False
         self._backlog: deque[tuple[int, Callable[[], object]]] = deque()
         self._lanes = Lanes(self)
-        self._shapes: Shapes
+        self._server: SimServer
+        self._callers: dict[Link, Caller] = {}
+        self._edge = Random(f"{world.seed} {name}")
+        """Chance of its own: how bytes arrive must not change what else a seed draws."""
+        self._limits = drawn_limits(self._edge)
         self._armed_ms: int | None = None
 
     def start(self) -> None:
@@ -107,7 +112,8 @@ class Host:
         node.start(self._wall_ms).when_done(self._serve)
         self.disk.room = full_room
         self.node = node
-        self._shapes = Shapes(node)
+        self._server = SimServer(node, self._limits, self._soon, self._closed)
+        self._callers.clear()
         self._armed_ms = None
         self.world.note(self.name, f"starts its life {self.life}")
         node.timers.after(CHECKPOINT_INTERVAL_MS, self._checkpoint)
@@ -172,6 +178,7 @@ class Host:
         for link in list(self.links):
             link.reset()
         self.links.clear()
+        self._callers.clear()
         self._lanes.close()
         self._backlog.clear()
         self.paused = False
@@ -206,19 +213,24 @@ class Host:
 
     def receive(self, link: Link, frame: bytes) -> None:
         """Handle one request."""
-        self.act(self.life, lambda: self._handle(link, frame))
+
+        def arrive() -> None:
+            judge = self.judge(self, frame) if link.peer and self.judge is not None else None
+            caller = self._callers.get(link) or self._accept(link)
+            caller.arrive(frame, judge)
+
+        self.act(self.life, arrive)
 
     def hang_up(self, link: Link) -> None:
-        """Hear that a connection is closed: nobody wants its answers any more."""
+        """Hear that a connection is closed: its answers are not wanted any more."""
         self.links.pop(link, None)
 
-        def abandon() -> None:
-            slots, link.slots[:] = link.slots[:], []
-            for slot in slots:
-                if slot.pending is not None:
-                    slot.pending.abandon()
+        def close() -> None:
+            caller = self._callers.pop(link, None)
+            if caller is not None:
+                caller.connection.close()
 
-        self.act(self.life, abandon)
+        self.act(self.life, close)
 
     @property
     def _wall_ms(self) -> int:
@@ -228,47 +240,32 @@ class Host:
         """Draw how long a frame takes."""
         return self.world.rng.randint(0, self.faults.delay_ms_max)
 
-    def _handle(self, link: Link, frame: bytes) -> None:
-        assert self.node is not None
-        content = memoryview(bytearray(frame))
-        judge = self.judge(self, frame) if link.peer and self.judge is not None else None
-        try:
-            answer = self._answer(link, content)
-        except (WireError, OSError) as error:
-            if not link.peer:
-                raise InvariantError(f"the broker cannot read a request: {error}") from error
-            self.world.note(self.name, f"hangs up on {link.name}: {error}")
-            self.links.pop(link, None)
-            link.reset()
-            return
-        if answer is None:
-            return
-        slot = Slot(answer if isinstance(answer, Pending) else None, judge)
-        link.slots.append(slot)
-        if isinstance(answer, Pending):
-            answer.when_done(lambda chunks: link.fill(slot, chunks), _fail)
-        else:
-            link.fill(slot, answer)
+    def _accept(self, link: Link) -> Caller:
+        caller = Caller(link, self._server, self._edge, self._soon)
+        self._callers[link] = caller
+        return caller
 
-    def _answer(self, link: Link, content: memoryview) -> Answer:
-        assert self.node is not None
-        if link.overtaken is not None:
-            overtaken, link.overtaken = link.overtaken, None
-            overtaken()
-        if link.prefix_bytes:
-            known = self._shapes.answer(content, link.prefix_bytes, self._wall_ms)
-            if isinstance(known, bytes):
-                return [known[4:]]
-            if known is not None:
-                return known
-        answer, context = dispatch(
-            self.node, content, link.name, self._wall_ms, self._shapes, peer=link.peer
-        )
-        link.prefix_bytes, link.overtaken = context.prefix_bytes, context.overtaken
-        return answer
+    def _soon(self, callback: Callable[[], None]) -> None:
+        life = self.life
+        self.world.after(0, lambda: self.act(life, callback))
+
+    def _closed(self, connection: Connection, problem: str | Exception) -> None:
+        """Hear that the broker has closed a connection; only brokers may be hung up on."""
+        if isinstance(problem, InvariantError):
+            raise problem
+        if not connection.peer or not isinstance(problem, str | OSError):
+            cause = problem if isinstance(problem, Exception) else None
+            raise InvariantError(f"the broker cannot serve a request: {problem}") from cause
+        for link, caller in list(self._callers.items()):
+            if caller.connection is connection:
+                self.world.note(self.name, f"hangs up on {link.name}: {problem}")
+                del self._callers[link]
+                self.links.pop(link, None)
+                link.reset()
 
     def _after_event(self, node: Node) -> None:
-        while node.outbox:
+        while self._server.dirty or node.outbox:
+            self._server.flush()
             effects = node.outbox[:]
             node.outbox.clear()
             for effect in effects:
@@ -331,7 +328,3 @@ class Host:
         self.node.checkpoint()()
         self.disk.room = full_room
         self.node.timers.after(CHECKPOINT_INTERVAL_MS, self._checkpoint)
-
-
-def _fail(error: Exception) -> None:
-    raise error

@@ -10,27 +10,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from barnabas.model.pending import Pending
-from barnabas.model.ports import Chunk, FileSlice
 from barnabas.sim.world import World
 
 if TYPE_CHECKING:
     from barnabas.sim.host import Host
-
-
-class Slot:
-    """The place of one answer in the queue of answers."""
-
-    __slots__ = ("content", "judge", "pending")
-
-    def __init__(
-        self,
-        pending: Pending[list[Chunk]] | None,
-        judge: Callable[[bytes], None] | None = None,
-    ) -> None:
-        self.pending = pending
-        self.judge = judge
-        self.content: bytes | None = None
 
 
 class Link:
@@ -50,10 +33,6 @@ class Link:
         self.name = name
         self.peer = peer
         """Whether it leads to the listener for other brokers."""
-        self.slots: list[Slot] = []
-        self.prefix_bytes = 0
-        self.overtaken: Callable[[], None] | None = None
-        """As `server/connection.py` has it: where a Produce request like the last one differs."""
         self._world = world
         self._host = host
         self._on_answer = on_answer
@@ -78,17 +57,16 @@ class Link:
         self._up_ms = max(self._up_ms, self._world.now_ms + self._way_up_ms())
         self._world.after(self._up_ms - self._world.now_ms, self._arrive)
 
-    def fill(self, slot: Slot, chunks: list[Chunk]) -> None:
-        """Send an answer in its turn."""
-        slot.content = b"".join(
-            chunk.file.read(chunk.position, chunk.length) if isinstance(chunk, FileSlice) else chunk
-            for chunk in chunks
-        )
-        if slot.judge is not None:
-            slot.judge(slot.content)
-        while self.slots and (content := self.slots[0].content) is not None:
-            del self.slots[0]
-            self._answer(content)
+    def answer(self, content: bytes) -> None:
+        """Send an answer on its way to the client."""
+        self._world.seen(content)
+        self._down_ms = max(self._down_ms, self._world.now_ms + self._way_down_ms())
+
+        def deliver() -> None:
+            if self._open and not self._host.wires.holds(self._host.name, self.name, deliver):
+                self._on_answer(content)
+
+        self._world.after(self._down_ms - self._world.now_ms, deliver)
 
     def cut(self) -> None:
         """Break, so that some of what is under way may still arrive."""
@@ -131,16 +109,6 @@ class Link:
             self._world.seen(frame)
             host.receive(self, frame)
         host.hang_up(self)
-
-    def _answer(self, content: bytes) -> None:
-        self._world.seen(content)
-        self._down_ms = max(self._down_ms, self._world.now_ms + self._way_down_ms())
-
-        def deliver() -> None:
-            if self._open and not self._host.wires.holds(self._host.name, self.name, deliver):
-                self._on_answer(content)
-
-        self._world.after(self._down_ms - self._world.now_ms, deliver)
 
     def _way_up_ms(self) -> int:
         return self._delay_ms() + self._host.wires.extra_ms(self.name, self._host.name)

@@ -2,11 +2,13 @@
 
 import pytest
 
+from barnabas.groups.classic.protocol import FIRST_WAIT_MS
 from barnabas.model.errors import ErrorCode
 from barnabas.model.settings import GroupSettings
 from barnabas.testing.classic_talk import SESSION_MS, ClassicTalk, TalkingMember
 
 WAIT_MS = min(GroupSettings().heartbeat_wait_ms, SESSION_MS // 3)
+INTERVAL_MS = 500
 
 
 @pytest.fixture
@@ -21,8 +23,27 @@ Pair = tuple[TalkingMember, TalkingMember]
 
 def test_nothing_happens_for_a_while(talk: ClassicTalk, pair: Pair) -> None:
     alice, _ = pair
+    alice.send_heartbeat(waits=True)
+    talk.pass_time(WAIT_MS)
     beat = alice.send_heartbeat(waits=True)
     talk.pass_time(WAIT_MS - 1)
+    assert beat.waiting
+    talk.pass_time(1)
+    assert beat.code is ErrorCode.NONE
+
+
+def test_it_waits_no_longer_than_the_member_waits_between_two(
+    talk: ClassicTalk, pair: Pair
+) -> None:
+    alice, _ = pair
+    alone = alice.send_heartbeat(waits=True)
+    talk.pass_time(FIRST_WAIT_MS)
+    assert alone.code is ErrorCode.NONE
+    talk.pass_time(INTERVAL_MS)
+    alice.send_heartbeat(waits=True)
+    talk.pass_time(INTERVAL_MS)
+    beat = alice.send_heartbeat(waits=True)
+    talk.pass_time(INTERVAL_MS - 1)
     assert beat.waiting
     talk.pass_time(1)
     assert beat.code is ErrorCode.NONE
@@ -66,7 +87,9 @@ def test_what_a_member_asks_next_does_not_wait_behind_it(talk: ClassicTalk, pair
     beats = [member.send_heartbeat(waits=True) for member in pair]
     alice.hasten()
     assert (beats[0].code, beats[1].waiting) == (ErrorCode.NONE, True)
+    talk.pass_time(INTERVAL_MS)
     again = alice.send_heartbeat(waits=True)
+    talk.pass_time(INTERVAL_MS - 1)
     another = alice.send_heartbeat(waits=True)
     assert (again.code, another.waiting) == (ErrorCode.NONE, True)
     alice.member_id = "nobody"

@@ -35,16 +35,49 @@ def test_members_commit_in_their_generation(talk: ClassicTalk) -> None:
     assert alice.commits() is UNKNOWN
 
 
-def test_members_commit_while_a_rebalance_is_prepared_but_not_while_it_is_completed(
-    talk: ClassicTalk,
-) -> None:
-    alice = talk.member("alice")
+def test_members_commit_until_other_assignments_are_handed_out(talk: ClassicTalk) -> None:
+    alice, bob = talk.member("alice"), talk.member("bob")
     talk.stable(alice)
-    talk.member("bob").join()
+    bob_joins = bob.join()
     assert alice.commits() is NONE
     alice.take(alice.join())
-    assert alice.commits() is ErrorCode.REBALANCE_IN_PROGRESS
+    assert alice.commits() is NONE
     assert alice.commits(transactional=True) is NONE
+    alice.generation -= 1
+    assert alice.commits() is NONE
+    assert alice.commits(transactional=True) is ErrorCode.ILLEGAL_GENERATION
+    alice.generation += 1
+    bob.take(bob_joins)
+    assert bob.commits() is ErrorCode.REBALANCE_IN_PROGRESS
+    alice.sync({})
+    alice.generation -= 1
+    assert alice.commits() is ErrorCode.ILLEGAL_GENERATION
+
+
+def test_who_missed_its_assignment_does_not_commit_between_two_generations(
+    talk: ClassicTalk,
+) -> None:
+    alice, bob = talk.member("alice"), talk.member("bob")
+    talk.stable(alice)
+    bob_joins = bob.join()
+    alice.take(alice.join())
+    bob.take(bob_joins)
+    alice.sync({})
+    talk.member("carol").join()
+    bob.generation -= 1
+    assert bob.commits() is ErrorCode.ILLEGAL_GENERATION
+
+
+def test_a_rebalance_that_begins_anew_leaves_members_what_they_have(talk: ClassicTalk) -> None:
+    alice, bob = talk.member("alice"), talk.member("bob")
+    talk.stable(alice)
+    bob.join()
+    alice.take(alice.join())
+    talk.member("carol").join()
+    for _ in range(2):
+        assert alice.commits() is NONE
+        alice.generation -= 1
+    assert alice.commits() is ErrorCode.ILLEGAL_GENERATION
 
 
 @pytest.mark.parametrize("transactional", [False, True])

@@ -80,6 +80,8 @@ class ClassicGroup:
         self.state_since_ms: int | None = clock.wall_ms
         """By the calendar; None where the records do not say."""
         self.generation = 0
+        self.assigned_generation = -1
+        """The last generation whose assignments were handed out."""
         self.protocol_type = ""
         self.protocol: str | None = None
         self.leader: str | None = None
@@ -278,11 +280,13 @@ class ClassicGroup:
         )
 
     def synced(self, member_id: str) -> SyncGroupResponse:
-        """Return a member's assignment."""
+        """Return a member's assignment, which it is handed with this."""
+        member = self.members[member_id]
+        member.assigned_in = self.generation
         return SyncGroupResponse(
             protocol_type=self.protocol_type,
             protocol_name=self.protocol,
-            assignment=self.members[member_id].assignment,
+            assignment=member.assignment,
         )
 
     def _listed(self) -> list[JoinGroupResponseMember]:
@@ -333,11 +337,28 @@ class ClassicGroup:
         if epoch < 0 and self.is_empty:
             return
         if epoch >= 0 or member_id or instance_id is not None:
+            self.check_member(member_id, instance_id)
+            if not transactional and self._keeps_assignment(member_id, epoch):
+                return
             self.check_generation(member_id, instance_id, epoch)
         elif not transactional:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
         if self.state is State.COMPLETING and not transactional:
             raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
+
+    def _keeps_assignment(self, member_id: str, generation: int) -> bool:
+        """Tell whether a member may still hold what the last handed-out generation gave it.
+
+        Between two handed-out generations no partition has a new owner. So a member that was
+        handed its assignment may commit until the next ones are handed out, also once it has
+        joined again: a cooperative member keeps its partitions meanwhile (KIP-429), and one that
+        closes commits in its revoke callback. Kafka refuses such a commit, but its members hear
+        of the rebalance seconds later, and have mostly committed by then.
+        """
+        is_between = self.state in (State.PREPARING, State.COMPLETING)
+        last = self.assigned_generation
+        was_assigned = self.members[member_id].assigned_in == last
+        return is_between and was_assigned and 0 <= last <= generation <= self.generation
 
     def may_commit_late(
         self, member_id: str, epoch: int, partitions: Collection[TopicPartition]

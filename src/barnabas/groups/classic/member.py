@@ -22,6 +22,12 @@ class Member:
     protocols: Protocols
     assignment: bytes = b""
 
+    assigned_in: int = -1
+    """The last generation of which it was handed its assignment."""
+
+    heartbeat_ms: int | None = None
+    """When its last heartbeat came; None before the first."""
+
     is_new: bool = False
     """Whether it waits for its first generation: it cannot send heartbeats yet."""
 

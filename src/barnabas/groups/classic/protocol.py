@@ -6,6 +6,7 @@ from random import Random
 from barnabas.groups.classic.describing import described
 from barnabas.groups.classic.group import ClassicGroup, State
 from barnabas.groups.classic.joining import Joining
+from barnabas.groups.classic.member import Member
 from barnabas.groups.classic.rebalances import Rebalances
 from barnabas.groups.classic.stored import group_record, restored, take_assignments
 from barnabas.groups.classic.syncing import Syncing
@@ -28,6 +29,9 @@ from barnabas.protocol.messages.leave_group import (
     MemberResponse,
 )
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+FIRST_WAIT_MS = 1_000
+"""How long a member's first heartbeat waits for news, at most."""
 
 
 class ClassicProtocol:
@@ -117,7 +121,8 @@ class ClassicProtocol:
         self._rebalances.sessions.renew(group, member)
         if group.state is State.PREPARING:
             return Outcome(HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
-        wait_ms = min(self._settings.heartbeat_wait_ms, member.session_timeout_ms // 3)
+        wait_ms = self._heartbeat_wait_ms(member)
+        member.heartbeat_ms = self._scheduler.now_ms
         if waits and wait_ms and group.state is State.STABLE and member.instance_id is None:
             return Outcome(self._listen(group, member_id, wait_ms))
         return Outcome(HeartbeatResponse())
@@ -144,6 +149,17 @@ class ClassicProtocol:
         return Outcome(described(group_id, self._groups.get(group_id), version))
 
     # Between them
+
+    def _heartbeat_wait_ms(self, member: Member) -> int:
+        """Return how long a heartbeat may wait for news.
+
+        A client waits for the answer at least as long as it waits between two heartbeats. That is
+        known from the second one on; the first waits for a moment only.
+        """
+        interval_ms = FIRST_WAIT_MS
+        if member.heartbeat_ms is not None:
+            interval_ms = self._scheduler.now_ms - member.heartbeat_ms
+        return min(interval_ms, self._settings.heartbeat_wait_ms, member.session_timeout_ms // 3)
 
     def _listen(
         self, group: ClassicGroup, member_id: str, wait_ms: int

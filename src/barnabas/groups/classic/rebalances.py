@@ -63,8 +63,10 @@ class Rebalances:
 
     def hand_out(self, group: ClassicGroup) -> None:
         """Give everybody who waits their assignment, and be stable."""
+        group.assigned_generation = group.generation
         for member_id, member in group.members.items():
-            if answer(group.syncing, member_id, group.synced(member_id)):
+            if member_id in group.syncing:
+                answer(group.syncing, member_id, group.synced(member_id))
                 self.sessions.renew(group, member)
         group.enter(State.STABLE)
 

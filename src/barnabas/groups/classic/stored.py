@@ -46,7 +46,9 @@ def restored(group_id: str, value: GroupMetadataValue, clock: Scheduler) -> Clas
     for stored in value.members:
         group.add(_member(stored, value.protocol or ""), value.protocol_type)
     group.state = State.STABLE if group.members else State.EMPTY
-    group.generation = value.generation
+    group.generation = group.assigned_generation = value.generation
+    for member in group.members.values():
+        member.assigned_in = value.generation  # it may have been handed out before the restart
     group.protocol_type = value.protocol_type
     group.protocol = value.protocol
     group.leader = value.leader

@@ -1,0 +1,199 @@
+"""The broker's edge in a simulation: real connections on sockets that are in memory.
+
+`server/connection.py` cuts bytes into frames, keeps answers in order, and does not read from a
+client that is behind. It runs here as it is. `Wire` stands for the kernel's socket and `SimServer`
+for the event loop around it, with limits that a test may set low. Slices of files are read and
+sent like other bytes: sendfile needs a kernel.
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from struct import Struct
+
+from barnabas.handlers.shapes import Shapes
+from barnabas.model.ports import Buffer, File
+from barnabas.node.node import Node
+from barnabas.server.buffers import BufferPool
+from barnabas.server.connection import Connection
+
+_LENGTH = Struct(">i")
+
+Later = Callable[[Callable[[], None]], None]
+"""Runs a callback as an event of its own."""
+Problems = Callable[[Connection, str | Exception], None]
+"""Hears of a connection that the server has closed, and why; it may raise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Where connections stop reading, and how much the kernel hands over at once."""
+
+    receive_bytes: int = 64 * 1024
+    queued_bytes: int = 1024 * 1024
+    queued_answers: int = 1000
+
+
+class Wire:
+    """One accepted socket: bytes that have arrived, and answers cut into frames again."""
+
+    def __init__(
+        self, on_answer: Callable[[bytes], None], room: Callable[[], int] | None = None
+    ) -> None:
+        self._on_answer = on_answer
+        self._room = room
+        """Returns how many bytes the kernel takes now; without it, everything."""
+        self._arrived = bytearray()
+        self._sent = bytearray()
+        self._ended = False
+        self.is_watched = True
+        """Whether the server wants to hear of bytes that arrive."""
+        self.is_queued = False
+        """Whether it is going to."""
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether there is something to read, if only the end."""
+        return bool(self._arrived) or self._ended
+
+    def arrive(self, content: Buffer) -> None:
+        """Have bytes arrive from the client."""
+        self._arrived += content
+
+    def end(self) -> None:
+        """Have the client close its side."""
+        self._ended = True
+
+    def fileno(self) -> int:
+        """Return no descriptor: there is no kernel."""
+        return -1
+
+    def recv_into(self, buffer: memoryview) -> int:
+        """Read what has arrived."""
+        if not self.is_readable:
+            raise BlockingIOError
+        count = min(len(buffer), len(self._arrived))
+        buffer[:count] = self._arrived[:count]
+        del self._arrived[:count]
+        return count
+
+    def send(self, data: Buffer, flags: int = 0) -> int:
+        """Take as many bytes as there is room for."""
+        del flags
+        count = len(data) if self._room is None else min(len(data), self._room())
+        if not count:
+            raise BlockingIOError
+        self._sent += memoryview(data)[:count]
+        while len(self._sent) >= _LENGTH.size:
+            end = _LENGTH.size + _LENGTH.unpack_from(self._sent)[0]
+            if len(self._sent) < end:
+                break
+            answer = bytes(self._sent[_LENGTH.size : end])
+            del self._sent[:end]
+            self._on_answer(answer)
+        return count
+
+    def close(self) -> None:
+        """Release it: there is nothing to release."""
+
+
+class SimServer:
+    """What `server/server.py` is to its connections."""
+
+    def __init__(self, node: Node, limits: Limits, soon: Later, on_problem: Problems) -> None:
+        self.node = node
+        self.shapes = Shapes(node)
+        self.receive_buffer = memoryview(bytearray(limits.receive_bytes))
+        self.buffers = BufferPool()
+        self.dirty: list[Connection] = []
+        self.max_request_bytes = node.settings.performance.max_request_bytes
+        self.sendfile_bytes = sys.maxsize
+        self.queued_bytes_max = limits.queued_bytes
+        self.queued_answers_max = limits.queued_answers
+        self._soon = soon
+        self._on_problem = on_problem
+        self._wires: dict[Connection, Wire] = {}
+
+    def accept(self, wire: Wire, client: str, *, peer: bool = False) -> Connection:
+        """Return the connection of a client that has just connected."""
+        connection = Connection(self, wire, client, self.monotonic_ms(), peer=peer)
+        self._wires[connection] = wire
+        return connection
+
+    def readable(self, connection: Connection) -> None:
+        """Have a connection read, as the event loop does where bytes have arrived."""
+        wire = self._wires.get(connection)
+        if wire is not None and wire.is_watched and wire.is_readable:
+            connection.on_readable()
+            self._look_again(connection, wire)
+
+    def flush(self) -> None:
+        """Send what was answered, at the end of an event."""
+        while self.dirty:
+            dirty, self.dirty = self.dirty, []
+            for connection in dirty:
+                connection.flush()
+
+    def _look_again(self, connection: Connection, wire: Wire) -> None:
+        """Have what is left be read later: a socket stays readable until it is empty."""
+        if wire.is_watched and wire.is_readable and not wire.is_queued and not connection.closed:
+            wire.is_queued = True
+
+            def read() -> None:
+                wire.is_queued = False
+                self.readable(connection)
+
+            self._soon(read)
+
+    # --- what connections ask for ---
+
+    def monotonic_ms(self) -> int:
+        """Return the simulated clock."""
+        return self.node.timers.now_ms
+
+    def descriptor_of(self, file: File) -> int:
+        """Refuse: nothing is large enough here to be sent by sendfile."""
+        raise AssertionError(f"{file.path} is not to be sent by sendfile")
+
+    def soon(self, callback: Callable[[], None]) -> None:
+        """Run a callback as an event of its own."""
+        self._soon(callback)
+
+    def watch_reading(self, connection: Connection, *, wanted: bool) -> None:
+        """Have the connection hear of bytes, or not."""
+        wire = self._wires[connection]
+        wire.is_watched = wanted
+        self._look_again(connection, wire)
+
+    def watch_writing(self, connection: Connection, *, wanted: bool) -> None:
+        """Have the connection try again; it asks once more where there is still no room."""
+        if wanted:
+            self._soon(lambda: self._write(connection))
+
+    def _write(self, connection: Connection) -> None:
+        if connection.closed or not connection.is_writing:
+            return
+        connection.on_writable()
+        if connection.is_writing:
+            self._soon(lambda: self._write(connection))
+
+    def forget(self, connection: Connection, *, writing: bool, reading: bool) -> None:
+        """Drop a connection."""
+        del writing, reading
+        self._wires.pop(connection, None)
+
+    def refuse(self, connection: Connection, problem: str) -> None:
+        """Close a connection that does not speak the protocol."""
+        connection.flush()
+        connection.close()
+        self._on_problem(connection, problem)
+
+    def failed(self, connection: Connection, error: Exception) -> None:
+        """Close a connection whose request met a defect."""
+        connection.close()
+        self._on_problem(connection, error)
+
+    def lost(self, connection: Connection, error: OSError) -> None:
+        """Close a connection that broke."""
+        connection.close()
+        self._on_problem(connection, error)

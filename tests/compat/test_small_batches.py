@@ -1,0 +1,46 @@
+"""Producers that send many small batches at once: every message is stored, and stored once.
+
+confluent-kafka has no idempotence by default and up to a million requests in flight, so that a
+connection that breaks shows as duplicates.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+
+import pytest
+from confluent_kafka import KafkaError, Message, Producer
+
+from barnabas.testing.broker import Broker
+from barnabas.testing.topic_reading import committed_records
+
+MESSAGES = 20_000
+QUOTA = "400KB"
+
+
+def produce(bootstrap: str, config: Mapping[str, object]) -> Counter[str]:
+    """Send all messages to one partition; return how many ended in which way."""
+    ends: Counter[str] = Counter()
+
+    def ended(error: KafkaError | None, _: Message) -> None:
+        ends["delivered" if error is None else error.name()] += 1
+
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, **config})
+    for number in range(MESSAGES):
+        producer.produce("t", b"%d" % number, partition=0, on_delivery=ended)
+        producer.poll(0)
+    assert producer.flush(120) == 0
+    return ends
+
+
+@pytest.mark.parametrize("quota", [None, QUOTA])
+@pytest.mark.parametrize("acks", ["all", "1"])
+@pytest.mark.parametrize("batch", [{"batch.num.messages": 1}, {"batch.num.messages": 10}, {}])
+def test_every_message_is_stored_once(
+    batch: Mapping[str, object], acks: str, quota: str | None
+) -> None:
+    settings = {} if quota is None else {"performance.producer_quota": quota}
+    with Broker(settings=settings) as broker:
+        ends = produce(broker.bootstrap, {"acks": acks, **batch})
+        stored = [seen.value for seen in committed_records(broker.bootstrap, "t")]
+    assert ends == {"delivered": MESSAGES}
+    assert stored == [b"%d" % number for number in range(MESSAGES)]
