@@ -3,8 +3,9 @@
 Timeouts are drawn between the election timeout and twice that, so that voters seldom stand against
 each other. They do so where a leader's process dies, which all of them notice at the same moment:
 each votes for itself, and none can win. A candidate that sees this, because the voters that answer
-have refused it and the others cannot be reached, gives up soon. Whoever refuses a pre-vote may change its mind when it misses the leader itself, so
-a prospective asks again and again until its time is over.
+have refused it and the others cannot be reached, gives up soon. Whoever refuses a pre-vote may
+change its mind when it misses the leader itself, so a prospective asks again and again until its
+time is over.
 """
 
 from typing import TYPE_CHECKING
@@ -202,10 +203,9 @@ class Candidate(Election):
             return
         if len(raft.voters) - missing < raft.voters.majority:
             self._gives_up = True
-            range_ms = min(
-                raft.settings.election_timeout_ms, 2 * raft.retry_ms << raft.lost_elections
-            )
-            self.after("election", raft.rng.randint(1, range_ms), self.lost)
+            longest_ms = 2 * raft.retry_ms << min(raft.lost_elections, DOUBLINGS_MAX)
+            wait_ms = raft.rng.randint(1, min(longest_ms, raft.settings.election_timeout_ms))
+            self.after("election", wait_ms, self.lost)
 
     def lost(self) -> None:
         """Hear that the time is over; the next try waits for longer."""
