@@ -72,7 +72,8 @@ class ClusterSettings:
     """The name of the cluster; one is made on the first start where none is given."""
 
     bootstrap_servers: tuple[str, ...] = ()
-    """Other brokers of the cluster, as host:port."""
+    """Other brokers of the cluster, as host:port. It has no effect yet: brokers find each other
+    by `voters`."""
 
     roles: Roles = "both"
     """broker: serves clients. controller: votes on metadata. both: does either."""

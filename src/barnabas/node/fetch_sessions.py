@@ -63,6 +63,11 @@ class Followed:
             self.partition.copiers.pop(self, None)
             self.partition = None
 
+    def on_retired(self) -> None:
+        """Release the partition, and with it open files: the consumer may never fetch again."""
+        self.on_progress()
+        self.detach()
+
     def on_progress(self) -> None:
         """Become a suspect, and wake a fetch that waits."""
         if self.is_busy:

@@ -7,6 +7,9 @@ from typing import NamedTuple, Protocol
 class Watcher(Protocol):
     """Whoever wants to know that there is more to read."""
 
+    def on_retired(self) -> None:
+        """Hear that the partition is gone from here, and look again."""
+
     def on_progress(self) -> None:
         """Hear that the high watermark moved; the last stable offset may have, too."""
 

@@ -316,10 +316,6 @@ class Node:
         """Return what a topic is configured with now."""
         return topic_config.resolve(topic.config, self.topic_defaults)
 
-    def topic_folder(self, name: str) -> str:
-        """Return where a topic's partitions lie."""
-        return self.local.folder(name)
-
     def _begin_to_act(self) -> None:
         self._acts = True
         self.metadata_changed(None)

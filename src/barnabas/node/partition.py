@@ -481,7 +481,10 @@ class Partition:
         reading: list[Watcher] = [*self.watchers, *self.copiers]
         waiting, self._waiting = self._waiting, deque()
         for watcher in reading:
-            watcher.on_progress()
+            if self.retired:
+                watcher.on_retired()
+            else:
+                watcher.on_progress()
         if self.retired:
             self.watchers.clear()
             self.copiers.clear()

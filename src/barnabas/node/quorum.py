@@ -66,7 +66,6 @@ class Quorum:
         self.draft: Image | None = None
         self.offset = 0
         """Everything below is in the image."""
-        self._node_id = settings.broker.node_id
         self._follower = follower
         self._proposals: deque[Proposal] = deque()
         self.raft = Raft(

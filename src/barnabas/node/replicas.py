@@ -27,6 +27,7 @@ from barnabas.protocol.messages.alter_partition import (
     BrokerState,
 )
 from barnabas.replication.following import Fetcher
+from barnabas.replication.in_sync import LagLimits
 from barnabas.replication.throttle import Throttle
 
 if TYPE_CHECKING:
@@ -71,8 +72,9 @@ class Replicas:
     def __init__(self, node: "Node") -> None:
         self._node = node
         self._me = node.node_id
-        self._settings = node.settings.replication
-        self.throttle = Throttle(self._settings.catch_up_bytes_per_second)
+        self._settings = settings = node.settings.replication
+        self._lag_limits = LagLimits(settings.replica_lag_max_ms, settings.replica_lag_max_records)
+        self.throttle = Throttle(settings.catch_up_bytes_per_second)
         """What copies out of sync may use."""
         self._fetchers: dict[tuple[int, int], Fetcher] = {}
         self._copies: dict[Partition, LocalCopy] = {}
@@ -114,7 +116,7 @@ class Replicas:
             partition.high_watermark,
             partition.log.end_offset,
             self._node.timers.now_ms,
-            self._settings.replica_lag_max_ms,
+            self._lag_limits,
             self._active_epoch,
         )
         if wanted is not None:

@@ -1,8 +1,11 @@
 """The roles without a leader: waiting for one, asking to be one, and having been one.
 
 Timeouts are drawn between the election timeout and twice that, so that voters seldom stand against
-each other. Whoever refuses a pre-vote may change its mind when it misses the leader itself, so
-a prospective asks again and again until its time is over.
+each other. They do so where a leader's process dies, which all of them notice at the same moment:
+each votes for itself, and none can win. A candidate that sees this, because the voters that answer
+have refused it and the others cannot be reached, gives up soon. Whoever refuses a pre-vote may
+change its mind when it misses the leader itself, so a prospective asks again and again until its
+time is over.
 """
 
 from typing import TYPE_CHECKING
@@ -26,6 +29,8 @@ from barnabas.raft.voters import ReplicaKey, Voter
 if TYPE_CHECKING:
     from barnabas.protocol.messages.fetch import FetchResponse
     from barnabas.raft.machine import Raft
+
+DOUBLINGS_MAX = 8
 
 
 class Unattached(Role):
@@ -86,7 +91,6 @@ class Election(Role):
     def __init__(self, raft: "Raft") -> None:
         super().__init__(raft)
         self.granted: dict[NodeId, None] = {}
-        self._refused: dict[NodeId, None] = {}
         self._attempts = 0
 
     def enter(self) -> None:
@@ -110,6 +114,9 @@ class Election(Role):
         """Hear that a voter does not agree."""
         raise NotImplementedError
 
+    def unreached(self, voter: Voter) -> None:
+        """Hear that a voter did not answer; it is asked again."""
+
     def _ask_for_vote(self, voter: Voter) -> None:
         raft = self.raft
         facts = VoteFacts(raft.epoch, raft.key, raft.log_end, self.pre_vote)
@@ -120,6 +127,7 @@ class Election(Role):
 
     def _voted(self, voter: Voter, response: VoteResponse | None) -> None:
         if response is None or response.error_code or not response.topics:
+            self.unreached(voter)
             self.ask_again(voter)
             return
         data = response.topics[0].partitions[0]
@@ -162,17 +170,47 @@ class Candidate(Election):
 
     name = "candidate"
 
+    def __init__(self, raft: "Raft") -> None:
+        super().__init__(raft)
+        self._refused: dict[NodeId, None] = {}
+        self._unreached: dict[NodeId, None] = {}
+        self._gives_up = False
+
     def won(self) -> None:
         """Lead."""
         self.raft.lead(list(self.granted))
 
     def refused(self, voter: Voter) -> None:
-        """Give way before the time is over where no majority is left to win."""
+        """Note that this voter will not vote for this node in this epoch."""
+        self._unreached.pop(voter.id, None)
         self._refused[voter.id] = None
-        voters = self.raft.voters
-        if len(voters) - len(self._refused) < voters.majority:
-            wait_ms = self.raft.rng.randint(1, self.raft.settings.election_timeout_ms)
+        self._give_up_if_hopeless()
+
+    def unreached(self, voter: Voter) -> None:
+        """Note that this voter may be gone."""
+        self._unreached[voter.id] = None
+        self._give_up_if_hopeless()
+
+    def _give_up_if_hopeless(self) -> None:
+        """End the election early where those who may still vote for this node are no majority.
+
+        How long it waits before the next is drawn from a range that doubles with each election
+        that was lost, so that candidates part.
+        """
+        raft = self.raft
+        missing = len(self._refused.keys() | self._unreached.keys())
+        if self._gives_up or not self._refused:
+            return
+        if len(raft.voters) - missing < raft.voters.majority:
+            self._gives_up = True
+            longest_ms = 2 * raft.retry_ms << min(raft.lost_elections, DOUBLINGS_MAX)
+            wait_ms = raft.rng.randint(1, min(longest_ms, raft.settings.election_timeout_ms))
             self.after("election", wait_ms, self.lost)
+
+    def lost(self) -> None:
+        """Hear that the time is over; the next try waits for longer."""
+        self.raft.lost_elections += 1
+        super().lost()
 
 
 class Resigned(Role):

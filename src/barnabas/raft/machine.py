@@ -124,6 +124,8 @@ class Raft:
         self.directory = b""
         self.state = QuorumState()
         self.high_watermark = 0
+        self.lost_elections = 0
+        """How often this node has stood since there was a leader, and not won."""
         folder = f"{data_folder}/{FOLDER}"
         lone = Voter(me, bytes(16), self.own_address or Address(settings.host, settings.port))
         history = VoterHistory(bootstrap or [lone])
@@ -357,6 +359,8 @@ class Raft:
         old.leave()
         if isinstance(old, Leader):
             self.listener.resigned()
+        if self.leader_id is not None:
+            self.lost_elections = 0
         if self._told_leader_id != self.leader_id:
             self._told_leader_id = self.leader_id
             self.listener.leader_changed()

@@ -12,11 +12,20 @@ committed and the proposed one: whoever may be elected has everything that was a
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 BrokerEpochs = Callable[[int], int | None]
 """The epoch in which a broker may be in sync, None where it is fenced, stopping or unknown."""
 
 UNKNOWN = -1
+
+
+class LagLimits(NamedTuple):
+    """How far a follower may be behind before it is out of sync."""
+
+    duration_ms: int
+    records: int = 0
+    """0 is no limit."""
 
 
 class Follower:
@@ -153,7 +162,7 @@ class InSync:
         high_watermark: int,
         leader_end: int,
         now_ms: int,
-        lag_max_ms: int,
+        limits: LagLimits,
         broker_epochs: BrokerEpochs,
     ) -> list[int] | None:
         """Return the ISR that the controller is to be asked for, if another one is due."""
@@ -162,8 +171,7 @@ class InSync:
         kept = [
             each
             for each in self.isr
-            if each == self.me
-            or not self._leaves(each, high_watermark, leader_end, now_ms, lag_max_ms)
+            if each == self.me or not self._leaves(each, high_watermark, leader_end, now_ms, limits)
         ]
         if self.gives_up and len(kept) > 1:
             return [each for each in kept if each != self.me]
@@ -196,13 +204,13 @@ class InSync:
         )
 
     def _leaves(
-        self, replica: int, high_watermark: int, leader_end: int, now_ms: int, lag_max_ms: int
+        self, replica: int, high_watermark: int, leader_end: int, now_ms: int, limits: LagLimits
     ) -> bool:
         follower = self._followers.get(replica)
         return (
             follower is None
             or lost_records(follower, high_watermark)
-            or lags(follower, leader_end, now_ms, lag_max_ms)
+            or lags(follower, leader_end, now_ms, limits)
         )
 
     def look(self, leader_end: int, now_ms: int) -> None:
@@ -235,9 +243,12 @@ def lives_as_it_fetched(follower: Follower, broker_epoch: int | None) -> bool:
     return broker_epoch is not None and broker_epoch == follower.broker_epoch
 
 
-def lags(follower: Follower, leader_end: int, now_ms: int, lag_max_ms: int) -> bool:
-    """Tell whether a follower has been behind for too long."""
-    return follower.end_offset < leader_end and now_ms - follower.caught_up_ms > lag_max_ms
+def lags(follower: Follower, leader_end: int, now_ms: int, limits: LagLimits) -> bool:
+    """Tell whether a follower has been behind for too long, or is behind by too many records."""
+    missing = leader_end - follower.end_offset
+    if limits.records and follower.has_fetched and missing > limits.records:
+        return True
+    return follower.end_offset < leader_end and now_ms - follower.caught_up_ms > limits.duration_ms
 
 
 def lost_records(follower: Follower, high_watermark: int) -> bool:

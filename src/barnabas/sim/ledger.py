@@ -27,8 +27,6 @@ class Txn:
     name: str
     instance: str
     """The producer: a transactional id and its life."""
-    intent: End | None = None
-    """What the producer asked for; it may ask to abort after it asked to commit."""
     may_commit: bool = False
     """Whether a request to commit was ever sent."""
     outcome: End | None = None

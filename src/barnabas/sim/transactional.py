@@ -249,7 +249,6 @@ class TransactionalProducer(Coordinated):
 
     def end(self, txn: Txn, wants: End) -> Asking:
         """End the transaction, however often it has to be asked for."""
-        txn.intent = wants
         txn.may_commit |= wants is End.COMMIT
         request = EndTxnRequest(
             transactional_id=self.transactional_id,

@@ -94,6 +94,9 @@ def test_who_waits_for_committed_records_is_told_when_there_are_some() -> None:
     seen: list[int] = []
 
     class Watching:
+        def on_retired(self) -> None:
+            self.on_progress()
+
         def on_progress(self) -> None:
             seen.append(partition.last_stable_offset)
 

@@ -19,6 +19,9 @@ class Watching:
     def __init__(self) -> None:
         self.times = 0
 
+    def on_retired(self) -> None:
+        self.on_progress()
+
     def on_progress(self) -> None:
         self.times += 1
 

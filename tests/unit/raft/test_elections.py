@@ -22,7 +22,7 @@ from barnabas.raft.messages import (
     vote_response,
 )
 from barnabas.raft.voters import NO_DIRECTORY, ReplicaKey, Voter
-from barnabas.testing.raft_member import PORT, RaftMember
+from barnabas.testing.raft_member import PORT, Asked, RaftMember
 
 ONE, TWO, THREE = (ReplicaKey(NodeId(n), bytes([n]) * 16) for n in (1, 2, 3))
 LONG = LogEnd(9, 99)
@@ -234,3 +234,37 @@ def test_a_missing_memory_beside_a_log_stops_the_start() -> None:
     member.disk.remove("data/__cluster_metadata/quorum-state")
     with pytest.raises(StorageError, match="quorum-state is missing"):
         RaftMember(disk=member.disk, count=1).raft.open()
+
+
+def candidate(member: RaftMember) -> list[Asked]:
+    """Have a member stand; return its requests for votes."""
+    granted(member)
+    asked = member.asked(VoteRequest)
+    assert not asked[0].request.topics[0].partitions[0].pre_vote
+    return asked
+
+
+def test_two_candidates_without_the_third_voter_try_again_soon() -> None:
+    """A leader's process dies, and both others stand at once: neither has a majority left."""
+    member = RaftMember().start()
+    member.pass_time(1_000)
+    other, dead = candidate(member)
+    epoch = member.raft.epoch
+    other.answer(vote_response(Leadership(epoch, None), granted=False))
+    dead.answer(None)
+    for _ in range(10):
+        member.pass_time(10)
+    asked = [one.request.topics[0].partitions[0] for one in member.asked(VoteRequest)]
+    assert any(one.pre_vote and one.replica_epoch == epoch for one in asked)
+
+
+def test_a_candidate_that_nobody_answers_keeps_asking_in_its_epoch() -> None:
+    member = RaftMember().start()
+    member.pass_time(1_000)
+    for asked in candidate(member):
+        asked.answer(None)
+    epoch = member.raft.epoch
+    member.pass_time(900)
+    asked_again = [one.request.topics[0].partitions[0] for one in member.asked(VoteRequest)]
+    assert asked_again
+    assert all(not one.pre_vote and one.replica_epoch == epoch for one in asked_again)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from barnabas.replication.in_sync import InSync
+from barnabas.replication.in_sync import InSync, LagLimits
 
 ME, NEAR, FAR = 1, 2, 3
 NOW_MS = 50_000
@@ -23,11 +23,12 @@ class Led:
     def fetch(self, replica: int, offset: int, broker_epoch: int = 7) -> bool:
         return self.in_sync.fetched(replica, broker_epoch, offset, self.end, self.now_ms)
 
-    def proposal(self, epochs: dict[int, int] | None = None) -> list[int] | None:
+    def proposal(
+        self, epochs: dict[int, int] | None = None, *, lag_max_records: int = 0
+    ) -> list[int] | None:
         known = {ME: 7, NEAR: 7, FAR: 7} if epochs is None else epochs
-        return self.in_sync.proposal(
-            self.high_watermark, self.end, self.now_ms, LAG_MAX_MS, known.get
-        )
+        limits = LagLimits(LAG_MAX_MS, lag_max_records)
+        return self.in_sync.proposal(self.high_watermark, self.end, self.now_ms, limits, known.get)
 
 
 def led(isr: list[int], *, epoch_start: int = 0, end: int = 0, min_isr: int = 2) -> Led:
@@ -137,6 +138,15 @@ def test_one_leaves_that_was_behind_for_too_long() -> None:
     assert leader.proposal() is None
     leader.now_ms += 1
     assert leader.proposal() == [ME, NEAR]
+
+
+def test_one_leaves_that_is_behind_by_too_many_records() -> None:
+    leader = led([ME, NEAR, FAR], end=20)
+    leader.fetch(NEAR, 20)
+    assert leader.proposal(lag_max_records=9) is None, "one that has not fetched yet may be near"
+    leader.fetch(FAR, 10)
+    assert leader.proposal(lag_max_records=10) is None
+    assert leader.proposal(lag_max_records=9) == [ME, NEAR]
 
 
 def test_one_that_keeps_pace_stays_though_it_never_has_the_very_last() -> None:

@@ -7,7 +7,7 @@ times fewer rows, and nothing on a page is that fine.
 
 from typing import TYPE_CHECKING, Any
 
-from barnabas.telemetry.report.model import FINDINGS, HARDWARE, STATE_OF, STATES, Wish
+from barnabas.telemetry.report.model import HARDWARE, STATE_OF, STATES, Wish
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -159,4 +159,3 @@ GROUP BY gpu_id, finding, CASE WHEN finding = 'xid' THEN value END, episode
 """Findings of neighbouring windows, merged: what people count and name."""
 
 HARDWARE_SQL = names(HARDWARE)
-ORDER_SQL = names(tuple(FINDINGS))
