@@ -163,6 +163,12 @@ _STATIC = (
         "The partitions of a topic that is made without saying how many.",
     ),
     _Static(
+        "offsets.topic.replication.factor",
+        int32(1),
+        lambda s: s.replication.internal_replication_factor,
+        "The copies of __consumer_offsets.",
+    ),
+    _Static(
         "producer.id.expiration.ms",
         int64(1),
         lambda s: s.storage.producer_id_expiration_ms,
@@ -198,6 +204,12 @@ _STATIC = (
         int32(-1),
         lambda s: s.performance.socket_send_buffer_bytes or -1,
         "The send buffer of a socket; -1 lets the operating system tune it.",
+    ),
+    _Static(
+        "transaction.state.log.replication.factor",
+        int32(1),
+        lambda s: s.replication.internal_replication_factor,
+        "The copies of __transaction_state.",
     ),
 )
 

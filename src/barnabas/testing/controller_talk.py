@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from barnabas.controller import brokers, elections, in_sync, placement, reassignment, topics
+from barnabas.controller import brokers, elections, growth, in_sync, placement, reassignment, topics
 from barnabas.controller.heartbeats import Heartbeats
 from barnabas.metadata.image import TOPIC, BrokerImage, Image, PartitionImage
 from barnabas.metadata.records import (
@@ -147,13 +147,23 @@ class ControllerTalk:
 
     # Topics
 
-    def create(self, *replicas: Sequence[int], name: str = TOPIC_NAME, **config: str) -> None:
-        """Make a topic with its replicas placed by hand; in names of configs `_` is a dot."""
+    def create(
+        self,
+        *replicas: Sequence[int],
+        name: str = TOPIC_NAME,
+        replication_factor: int = 0,
+        **config: str,
+    ) -> None:
+        """Make a topic with its replicas placed by hand; in names of configs `_` is a dot.
+
+        A replication factor is how many it is to have when brokers are back.
+        """
         record = TopicCreated(
             name=name,
             topic_id=(len(self.image.topics) + 1).to_bytes(16, "big").hex(),
             replicas=[list(partition) for partition in replicas],
             config={key.replace("_", "."): value for key, value in config.items()},
+            replication_factor=replication_factor,
         )
         registered = [NodeId(node_id) for node_id in sorted(self.image.brokers)]
         topics.check_placement(dict(enumerate(replicas)), registered)
@@ -167,6 +177,12 @@ class ControllerTalk:
         ahead = self.image.fork()
         ahead.replay(changed)
         self.commit([changed, *elections.configs_changed(ahead, [name], self.defaults)])
+
+    def grow(self, at_a_time: int = growth.PARTITIONS_AT_A_TIME) -> int:
+        """Add missing replicas, as the controller does by itself; return how many records."""
+        records = growth.grow(self.image, self.defaults, at_a_time)
+        self.commit(records)
+        return len(records)
 
     def partition(self, number: int = 0, name: str = TOPIC_NAME) -> PartitionImage:
         """Return a partition as the image shows it."""
