@@ -48,7 +48,7 @@ def grow(
 ) -> list[MetadataRecord]:
     """Start to add missing replicas, to no more partitions than may grow at the same time."""
     waiting = [topic for topic in image.topics.values() if topic.replication_factor]
-    room = at_a_time - sum(map(lambda topic: _growing(image, topic), waiting))
+    room = at_a_time - sum(_growing(image, topic) for topic in waiting)
     records: list[MetadataRecord] = []
     for topic in waiting:
         if _has_its_factor(topic):

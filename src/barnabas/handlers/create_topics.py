@@ -11,8 +11,8 @@ from barnabas.controller.growth import Factor
 from barnabas.controller.placement import leave_out_inactive
 from barnabas.handlers.context import RequestContext
 from barnabas.metadata import topic_config
-from barnabas.metadata.topic_config import WANTED_FACTOR
 from barnabas.metadata.records import MetadataRecord, TopicCreated
+from barnabas.metadata.topic_config import WANTED_FACTOR
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import NodeId
 from barnabas.model.pending import Pending
