@@ -10,6 +10,7 @@ from barnabas.metadata.records import (
     ClusterFormed,
     ConfigChanged,
     MetadataRecord,
+    ReplicationFactorChanged,
     TopicCreated,
     decode,
     encode,
@@ -147,28 +148,24 @@ class ControllerTalk:
 
     # Topics
 
-    def create(
-        self,
-        *replicas: Sequence[int],
-        name: str = TOPIC_NAME,
-        replication_factor: int = 0,
-        **config: str,
-    ) -> None:
-        """Make a topic with its replicas placed by hand; in names of configs `_` is a dot.
-
-        A replication factor is how many it is to have when brokers are back.
-        """
+    def create(self, *replicas: Sequence[int], name: str = TOPIC_NAME, **config: str) -> None:
+        """Make a topic with its replicas placed by hand; in names of configs `_` is a dot."""
         record = TopicCreated(
             name=name,
             topic_id=(len(self.image.topics) + 1).to_bytes(16, "big").hex(),
             replicas=[list(partition) for partition in replicas],
             config={key.replace("_", "."): value for key, value in config.items()},
-            replication_factor=replication_factor,
         )
         registered = [NodeId(node_id) for node_id in sorted(self.image.brokers)]
         topics.check_placement(dict(enumerate(replicas)), registered)
         left_out = placement.leave_out_inactive(self.image, record.topic_id, record.replicas)
         self.commit([record, *left_out])
+
+    def create_short(self, *replicas: Sequence[int], wanted: int) -> None:
+        """Make a topic that is to have so many replicas of each partition when brokers are back."""
+        self.create(*replicas)
+        topic_id = self.image.topics[TOPIC_NAME].topic_id.hex()
+        self.commit([ReplicationFactorChanged(topic_id=topic_id, replication_factor=wanted)])
 
     def configure(self, name: str = TOPIC_NAME, **config: str) -> None:
         """Set configs of a topic, and draw the consequences in the same batch."""

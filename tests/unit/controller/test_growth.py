@@ -36,13 +36,13 @@ def test_nothing_is_recorded_that_the_old_release_cannot_read() -> None:
 
 
 def test_nothing_happens_while_no_broker_is_there_for_it(talk: ControllerTalk) -> None:
-    talk.create([1, 2], replication_factor=3)
+    talk.create_short([1, 2], wanted=3)
     assert talk.grow() == 0
     assert wanted(talk) == 3
 
 
 def test_a_broker_that_is_back_gets_the_missing_replica(talk: ControllerTalk) -> None:
-    talk.create([1, 2], [2, 1], replication_factor=3)
+    talk.create_short([1, 2], [2, 1], wanted=3)
     talk.beat(3)
     assert talk.grow() == 2
     assert [talk.partition(n).adding for n in (0, 1)] == [[3], [3]]
@@ -55,7 +55,7 @@ def test_a_broker_that_is_back_gets_the_missing_replica(talk: ControllerTalk) ->
 
 
 def test_the_factor_is_forgotten_once_every_partition_has_it(talk: ControllerTalk) -> None:
-    talk.create([1, 2], [2, 1], replication_factor=3)
+    talk.create_short([1, 2], [2, 1], wanted=3)
     talk.beat(3)
     talk.grow()
     talk.alter([1, 2, 3])
@@ -72,7 +72,7 @@ def test_a_topic_that_got_what_it_asked_for_is_left_alone(talk: ControllerTalk) 
 
 
 def test_only_so_many_partitions_grow_at_a_time(talk: ControllerTalk) -> None:
-    talk.create(*[[1, 2]] * 5, replication_factor=3)
+    talk.create_short(*[[1, 2]] * 5, wanted=3)
     talk.beat(3)
     assert talk.grow(at_a_time=2) == 2
     assert talk.grow(at_a_time=2) == 0
@@ -83,7 +83,7 @@ def test_only_so_many_partitions_grow_at_a_time(talk: ControllerTalk) -> None:
 def test_a_broker_that_died_again_holds_up_no_others(talk: ControllerTalk) -> None:
     talk.start(4)
     talk.fence(4)
-    talk.create([1, 2], [1, 2], replication_factor=3)
+    talk.create_short([1, 2], [1, 2], wanted=3)
     talk.beat(3)
     assert talk.grow(at_a_time=1) == 1
     talk.fence(3)
@@ -93,7 +93,7 @@ def test_a_broker_that_died_again_holds_up_no_others(talk: ControllerTalk) -> No
 
 
 def test_new_replicas_and_leaders_are_spread_evenly(talk: ControllerTalk) -> None:
-    talk.create(*[[1, 2], [2, 1]] * 6, replication_factor=3)
+    talk.create_short(*[[1, 2], [2, 1]] * 6, wanted=3)
     talk.beat(3)
     for node_id in (4, 5):
         talk.start(node_id)
@@ -109,13 +109,13 @@ def test_a_new_replica_goes_to_a_rack_that_has_none() -> None:
     talk = ControllerTalk(min_insync_replicas="2")
     for node_id, rack in ((1, "a"), (2, "a"), (3, "a"), (4, "b")):
         talk.start(node_id, rack)
-    talk.create(*[[1, 2]] * 3, replication_factor=3)
+    talk.create_short(*[[1, 2]] * 3, wanted=3)
     talk.grow()
     assert [talk.partition(number).adding for number in range(3)] == [[4]] * 3
 
 
 def test_a_partition_that_an_operator_moves_is_left_alone(talk: ControllerTalk) -> None:
-    talk.create([1, 2], replication_factor=3)
+    talk.create_short([1, 2], wanted=3)
     talk.start(4)
     talk.reassign([1, 4])
     talk.beat(3)
@@ -127,13 +127,13 @@ def test_a_partition_that_an_operator_moves_is_left_alone(talk: ControllerTalk) 
 
 
 def test_a_partition_without_a_leader_has_nothing_to_copy(talk: ControllerTalk) -> None:
-    talk.create([1], replication_factor=2)
+    talk.create_short([1], wanted=2)
     talk.fence(1)
     assert talk.grow() == 0
 
 
 def test_an_operator_who_wants_fewer_has_the_last_word(talk: ControllerTalk) -> None:
-    talk.create([1, 2], [1, 2], replication_factor=3)
+    talk.create_short([1, 2], [1, 2], wanted=3)
     talk.reassign([1])
     assert wanted(talk) == 0
     talk.beat(3)
@@ -141,7 +141,7 @@ def test_an_operator_who_wants_fewer_has_the_last_word(talk: ControllerTalk) -> 
 
 
 def test_who_cancels_the_growth_has_the_last_word(talk: ControllerTalk) -> None:
-    talk.create([1, 2], replication_factor=3)
+    talk.create_short([1, 2], wanted=3)
     talk.beat(3)
     talk.grow()
     talk.reassign(None)
@@ -152,7 +152,7 @@ def test_who_cancels_the_growth_has_the_last_word(talk: ControllerTalk) -> None:
 def test_an_operator_who_adds_what_is_missing_does_not_end_the_growth_of_others(
     talk: ControllerTalk,
 ) -> None:
-    talk.create([1, 2], [1, 2], replication_factor=3)
+    talk.create_short([1, 2], [1, 2], wanted=3)
     talk.beat(3)
     talk.reassign([1, 2, 3])
     assert wanted(talk) == 3
@@ -162,7 +162,7 @@ def test_an_operator_who_adds_what_is_missing_does_not_end_the_growth_of_others(
 def test_partitions_that_are_added_get_the_factor_as_far_as_brokers_are_there(
     talk: ControllerTalk,
 ) -> None:
-    talk.create([1], replication_factor=3)
+    talk.create_short([1], wanted=3)
     live = [NodeId(1), NodeId(2)]
     added = add_partitions(talk.image, TOPIC_NAME, 2, (), live)
     assert [sorted(each) for each in added.replicas] == [[1, 2]]
