@@ -170,8 +170,9 @@ class Demand(Actor):
         while not self.closing and self._made < self.topics_max:
             yield Sleep(self.rng.randint(20, 200))
             host = self.rng.choice(self.cluster.hosts)
-            if host.node is not None and len(host.node.nodes) < COPIES:
-                host.act(host.life, partial(self._need, host, host.node))
+            node = host.node
+            if node is not None and node.membership.is_active and len(node.nodes) < COPIES:
+                host.act(host.life, partial(self._need, host, node))
 
     def _need(self, host: Host, node: Node) -> None:
         self._made += 1
