@@ -26,7 +26,8 @@ CONFIGURED = {
     GROUPS_TOPIC: "offsets.topic.replication.factor",
     TRANSACTIONS_TOPIC: "transaction.state.log.replication.factor",
 }
-ASKED_AT_ONCE = 1_000
+ASKED_AT_ONCE = 200
+"""Topics in one request: a broker serves nothing else while it answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
