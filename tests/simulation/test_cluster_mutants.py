@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 
 from barnabas.controller import brokers, in_sync, partition_change
+from barnabas.metadata.features import LATEST_LEVEL
+from barnabas.metadata.records import FeatureLevelChanged
 from barnabas.model.endings import Endings
 from barnabas.model.errors import ApiError
+from barnabas.node.controlling import Controlling
 from barnabas.node.copying import LocalCopy
 from barnabas.node.endings import Ending
 from barnabas.node.partition import Partition
@@ -230,6 +233,19 @@ def votes_are_not_synced(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(QuorumStateFile, "synced", lambda _: False)
 
 
+def topics_do_not_grow(patch: pytest.MonkeyPatch) -> None:
+    """Topics that are made while brokers are down keep the few copies they got."""
+    begin = Controlling.begin
+
+    def begin_at_latest_level(self: Controlling) -> None:  # as clusters of this release form
+        begin(self)
+        if self._node.draft.feature_level < LATEST_LEVEL:
+            self._propose([FeatureLevelChanged(level=LATEST_LEVEL)])
+
+    patch.setattr(Controlling, "begin", begin_at_latest_level)
+    patch.setattr(Controlling, "grow", lambda _: None)
+
+
 KILLS = ClusterFaults(
     machine=Faults(delay_ms_max=20, sync_ms_max=10, kill_gap_ms=3_000, power_cut_gap_ms=4_000),
     targeted=0.9,
@@ -280,6 +296,7 @@ QUICK: list[tuple[Patch, Theme, ClusterFaults | None]] = [
     (copies_know_no_producers, Theme.LOG, KILLS),
     (retry_answers_newest_offset, Theme.LOG, KILLS),
     (votes_are_not_synced, Theme.LOG, None),
+    (topics_do_not_grow, Theme.LOG, KILLS),
 ]
 """Caught within a few seeds."""
 MUTANTS = [

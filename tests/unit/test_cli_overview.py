@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import pytest
 from rich.console import Console
 
+from barnabas.cli.factors import Factors, replicated
 from barnabas.cli.health import SILENCE_MS, Verdict, verdict
-from barnabas.cli.overview import Answers, Overview, out_of_sync, overview
+from barnabas.cli.overview import Answers, Overview, overview
 from barnabas.cli.status import draw_status
 from barnabas.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -71,6 +72,8 @@ def seen(
     moving: Sequence[OngoingTopicReassignment] = (),
     least: int = 2,
     disks: dict[int, Sequence[DescribeLogDirsResult] | str] | None = None,
+    recorded: dict[str, int] | None = None,
+    configured: dict[str, int] | None = None,
     now_ms: int = NOW_MS,
 ) -> Overview:
     answers = Answers(
@@ -80,7 +83,11 @@ def seen(
         topics=topics,
         quorum=quorum() if decided_by is None else decided_by,
         reassignments=moving,
-        min_in_sync={each.name or "": least for each in topics},
+        factors=Factors(
+            min_in_sync={each.name or "": least for each in topics},
+            recorded=recorded or {},
+            configured=configured or {},
+        ),
         disks=disks or {},
     )
     return overview(answers, now_ms)
@@ -192,7 +199,7 @@ def test_a_copy_that_is_still_being_made_is_not_missed() -> None:
         OngoingPartitionReassignment(partition_index=0, adding_replicas=[3], removing_replicas=[1])
     ]
     moving = [OngoingTopicReassignment(name="orders", partitions=partitions)]
-    found = seen(topic(partition(0, 1, (3, 1, 2), (1, 2))), moving=moving)
+    found = seen(topic(partition(0, 1, (3, 1, 2), (1, 2))), moving=moving, least=1)
     assert found.partitions.reassigning == [("orders", 0)]
     assert found.partitions.not_led_as_preferred == []
     assert verdict(found).verdict is Verdict.HEALTHY
@@ -210,9 +217,57 @@ def test_contact_is_measured_by_the_leaders_clock() -> None:
     assert [each.last_contact_ms for each in found.quorum.voters] == [0, 300]
 
 
-def test_only_topics_with_copies_out_of_sync_are_asked_about() -> None:
-    hurt = topic(partition(0, 1, (1, 2), (1,)), name="hurt")
-    assert out_of_sync([FINE, hurt]) == ["hurt"]
+def test_user_topics_with_one_replica_are_not_asked_about() -> None:
+    single = topic(partition(0, 1, (1,)), name="single")
+    offsets = topic(partition(0, 1, (1,)), name="__consumer_offsets")
+    assert replicated([FINE, single, offsets]) == ["orders", "__consumer_offsets"]
+
+
+def test_as_many_replicas_as_must_be_in_sync_are_too_few() -> None:
+    found = seen(topic(partition(0, 1, (1, 2)), partition(1, 1, (1, 2, 3))))
+    assert found.partitions.replicas_at_min_isr == [("orders", 0)]
+    assert found.partitions.at_min_isr == [("orders", 0)]
+    health = verdict(found)
+    assert health.verdict is Verdict.DEGRADED
+    assert "1 partition (orders-0) with no more replicas than min.insync.replicas" in str(health)
+    listed = found.partitions.as_json()
+    assert listed["replicas_at_min_isr"] == ["orders-0"]
+
+
+def test_one_replica_on_purpose_is_healthy() -> None:
+    found = seen(topic(partition(0, 1, (1,))), configured={"default.replication.factor": 3})
+    assert verdict(found).verdict is Verdict.HEALTHY
+    assert found.partitions.at_min_isr == []
+
+
+def test_a_topic_below_the_factor_it_is_to_have_is_not_healthy() -> None:
+    found = seen(topic(partition(0, 1, (1, 2))), least=1, recorded={"orders": 3})
+    assert found.partitions.below_replication_factor == [("orders", 0)]
+    assert verdict(found).verdict is Verdict.DEGRADED
+    assert "1 partition (orders-0) below the replication factor" in verdict(found).reasons[0]
+
+
+def test_a_replica_that_is_still_being_added_is_missing() -> None:
+    partitions = [OngoingPartitionReassignment(partition_index=0, adding_replicas=[3])]
+    moving = [OngoingTopicReassignment(name="orders", partitions=partitions)]
+    grows = topic(partition(0, 1, (1, 2, 3), (1, 2)))
+    found = seen(grows, moving=moving, recorded={"orders": 3})
+    assert found.partitions.below_replication_factor == [("orders", 0)]
+
+
+def test_of_the_brokers_own_topics_the_configured_factor_counts() -> None:
+    """Topics of an earlier release do not say how many replicas they were to have."""
+    offsets = topic(partition(0, 1, (1, 2)), name="__consumer_offsets")
+    configured = {"offsets.topic.replication.factor": 3}
+    found = seen(offsets, least=1, configured=configured)
+    assert found.partitions.below_replication_factor == [("__consumer_offsets", 0)]
+
+
+def test_a_cluster_with_fewer_brokers_than_the_factor_has_what_it_can_have() -> None:
+    configured = {"offsets.topic.replication.factor": 3}
+    alone = topic(partition(0, 1, (1,)), name="__consumer_offsets")
+    lone = seen(alone, brokers=[broker(1)], configured=configured, decided_by=quorum(voter(1)))
+    assert verdict(lone).verdict is Verdict.HEALTHY
 
 
 def test_the_table_names_everybody() -> None:

@@ -7,7 +7,6 @@ The topic is made where it is missing, and kept, so that a `bench consume` can f
 import sys
 from random import Random
 from typing import TYPE_CHECKING, Annotated
-from uuid import uuid4
 
 import typer
 
@@ -25,6 +24,7 @@ from barnabas.cli.output import print_json, say
 from barnabas.cli.positions import Beginning, End
 from barnabas.cli.produce import Acks, Compression
 from barnabas.cli.progress import Progress
+from barnabas.model.ids import NO_GROUP
 
 if TYPE_CHECKING:
     from barnabas.cli.load import Tick
@@ -159,7 +159,7 @@ def _producer_settings(acks: Acks, compression: Compression) -> dict[str, object
 
 def _consumer_settings() -> dict[str, object]:
     return {
-        "group.id": f"barnabas-bench-{uuid4().hex}",
+        "group.id": NO_GROUP,
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         "enable.partition.eof": True,

@@ -1,8 +1,8 @@
 """`barnabas consume`: print records from anywhere in a topic, once or for ever.
 
-Without --group partitions are assigned by hand: no coordinator is needed, nothing is
-committed, and nobody else is disturbed. With --group the group's commits say where to start;
-a record is committed after it has been printed.
+Without --group partitions are assigned by hand: no coordinator is used, nothing is committed, no
+topic is made for it, and no group is disturbed. With --group the group's commits say where to
+start; a record is committed after it has been printed.
 """
 
 import select
@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Annotated
-from uuid import uuid4
 
 import typer
 
@@ -33,6 +32,7 @@ from barnabas.cli.positions import (
     parse_position,
     parse_until,
 )
+from barnabas.model.ids import NO_GROUP
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
@@ -196,8 +196,7 @@ def _places(
 
 def _lone_settings() -> dict[str, object]:
     return {
-        # librdkafka insists on a group name; this one is never joined and never committed to.
-        "group.id": f"barnabas-cli-{uuid4().hex}",
+        "group.id": NO_GROUP,
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         "enable.partition.eof": True,

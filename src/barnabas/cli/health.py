@@ -1,6 +1,6 @@
 """Whether a cluster is well, in one word and the reasons for it.
 
-healthy       every copy of every partition is in sync, every voter is heard
+healthy       every partition has the replicas it is to have, all in sync; every voter is heard
 degraded      all data can be read and written; what the next failure would need is missing
 unavailable   a partition cannot be read, or not be written with acks=all, or nobody controls
 """
@@ -82,6 +82,18 @@ def _minor(found: Overview) -> Iterable[str]:
             yield f"broker {broker.id} has {broker.disk_free:.1%} of its disk left"
     if found.partitions.under_replicated:
         yield f"{_named(found.partitions.under_replicated)} with copies out of sync"
+    if found.partitions.below_replication_factor:
+        yield (
+            f"{_named(found.partitions.below_replication_factor)} below the replication factor: "
+            "the controller adds replicas once enough brokers are up; topics that an earlier "
+            "release made need `barnabas partition repair`"
+        )
+    if found.partitions.replicas_at_min_isr:
+        yield (
+            f"{_named(found.partitions.replicas_at_min_isr)} with no more replicas than "
+            "min.insync.replicas: without one broker they refuse acks=all; "
+            "`barnabas partition repair` adds replicas"
+        )
     for voter in found.quorum.voters if found.quorum is not None else ():
         if voter.last_contact_ms is None or voter.last_contact_ms > SILENCE_MS:
             heard = voter.last_contact_ms

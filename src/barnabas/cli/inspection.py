@@ -9,17 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from barnabas.cli.connection import settings
+from barnabas.cli.factors import ask_factors
 from barnabas.cli.failure import CommandError
-from barnabas.cli.overview import Answers, Overview, out_of_sync, overview
+from barnabas.cli.overview import Answers, Overview, overview
 from barnabas.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
-)
-from barnabas.protocol.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResponse,
 )
 from barnabas.protocol.messages.describe_log_dirs import (
     DescribableLogDirTopic,
@@ -44,8 +40,6 @@ from barnabas.wire.failures import LinkError
 from barnabas.wire.link import Link
 
 METADATA_TOPIC = "__cluster_metadata"
-MIN_IN_SYNC = "min.insync.replicas"
-TOPIC_RESOURCE = 2
 LOOK_TIMEOUT_S = 5.0
 CLIENT_ID = "barnabas-cli"
 
@@ -67,7 +61,7 @@ def gather(wire: Wire) -> Answers:
     cluster = describe_cluster(wire)
     disks = probe(cluster.brokers)
     topics = wire.metadata().topics
-    least = min_in_sync(wire, out_of_sync(topics))
+    factors = ask_factors(wire, topics)
     # Last, because a broker without a controller may never answer, nor what is asked after it.
     troubles: list[str] = []
     quorum: DescribeQuorumResponsePartitionData | None = None
@@ -82,7 +76,7 @@ def gather(wire: Wire) -> Answers:
         topics=topics,
         quorum=quorum,
         reassignments=reassignments,
-        min_in_sync=least,
+        factors=factors,
         disks=disks,
         troubles=troubles,
     )
@@ -113,27 +107,6 @@ def list_reassignments(wire: Wire) -> list[OngoingTopicReassignment]:
     answer = wire.ask_any(request, ListPartitionReassignmentsResponse)
     require(answer.error_code, "Reassignments cannot be listed")
     return answer.topics
-
-
-def min_in_sync(wire: Wire, topics: Sequence[str]) -> dict[str, int]:
-    """Return how many copies of some topics must be in sync for a write."""
-    if not topics:
-        return {}
-    request = DescribeConfigsRequest(
-        resources=[
-            DescribeConfigsResource(
-                resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=[MIN_IN_SYNC]
-            )
-            for name in topics
-        ]
-    )
-    answer = wire.ask_any(request, DescribeConfigsResponse)
-    return {
-        each.resource_name: int(config.value)
-        for each in answer.results
-        for config in each.configs
-        if config.name == MIN_IN_SYNC and config.value
-    }
 
 
 def probe(

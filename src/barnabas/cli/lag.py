@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Self
-from uuid import uuid4
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, TopicPartition
 
@@ -19,6 +18,7 @@ from barnabas.cli.connection import open_consumer
 from barnabas.cli.groups import Ends, Group, Groups, Member
 from barnabas.cli.reading import fetch
 from barnabas.cli.scopes import Place
+from barnabas.model.ids import NO_GROUP
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -202,8 +202,7 @@ def _member_id(member: Member | None) -> str | None:
 
 def _settings() -> dict[str, object]:
     return {
-        # librdkafka insists on a group name; this one is never joined and never committed to.
-        "group.id": f"barnabas-cli-{uuid4().hex}",
+        "group.id": NO_GROUP,
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         "enable.partition.eof": True,

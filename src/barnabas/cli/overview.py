@@ -4,9 +4,10 @@
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
+from barnabas.cli.factors import Factors
 from barnabas.cli.scopes import Place
 from barnabas.protocol.messages.describe_cluster import DescribeClusterResponse
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsResult
@@ -36,8 +37,7 @@ class Answers:
     topics: Sequence[MetadataResponseTopic]
     quorum: DescribeQuorumResponsePartitionData | None
     reassignments: Sequence[OngoingTopicReassignment] = ()
-    min_in_sync: Mapping[str, int] = field(default_factory=dict)
-    """By topic, for those where a copy is out of sync."""
+    factors: Factors = field(default_factory=Factors)
     disks: Mapping[int, Sequence[DescribeLogDirsResult] | str] = field(default_factory=dict)
     """By broker; why there is no answer where there is none."""
     troubles: Sequence[str] = ()
@@ -103,6 +103,12 @@ class Partitions:
     total: int
     under_replicated: list[Place]
     under_min_isr: list[Place]
+    at_min_isr: list[Place]
+    """Exactly as many in sync as must be: one less, and acks=all is refused (as in Kafka)."""
+    replicas_at_min_isr: list[Place]
+    """More than one replica, and not more than must be in sync: no broker may be missing."""
+    below_replication_factor: list[Place]
+    """Fewer replicas than the topic is to have, and than there are brokers."""
     offline: list[Place]
     reassigning: list[Place]
     not_led_as_preferred: list[Place]
@@ -147,15 +153,6 @@ def overview(answers: Answers, now_ms: int) -> Overview:
         partitions=_partitions(answers),
         troubles=list(answers.troubles),
     )
-
-
-def out_of_sync(topics: Iterable[MetadataResponseTopic]) -> list[str]:
-    """Return the topics of which some copy is out of sync."""
-    return [
-        topic.name or ""
-        for topic in topics
-        if any(len(each.isr_nodes) < len(each.replica_nodes) for each in topic.partitions)
-    ]
 
 
 def _brokers(answers: Answers) -> list[Broker]:
@@ -248,16 +245,30 @@ def _partitions(answers: Answers) -> Partitions:
     def expected(place: Place, each: MetadataResponsePartition) -> set[int]:
         return set(each.replica_nodes) - set(_adding(moving.get(place)))
 
-    def is_short(place: Place, each: MetadataResponsePartition) -> bool:
-        needed = answers.min_in_sync.get(place[0], 1)
-        return len(each.isr_nodes) < min(needed, len(expected(place, each)))
+    def least(place: Place, each: MetadataResponsePartition) -> int:
+        needed = answers.factors.min_in_sync.get(place[0], 1)
+        return min(needed, len(expected(place, each)))
+
+    def is_fragile(place: Place, each: MetadataResponsePartition) -> bool:
+        return 1 < len(expected(place, each)) <= answers.factors.min_in_sync.get(place[0], 1)
+
+    def lacks_replicas(place: Place, each: MetadataResponsePartition) -> bool:
+        wanted = min(answers.factors.wanted(place[0]), len(answers.cluster.brokers))
+        return len(expected(place, each)) < wanted
 
     return Partitions(
         total=len(everything),
         under_replicated=those(
             lambda place, each: not expected(place, each) <= set(each.isr_nodes)
         ),
-        under_min_isr=those(is_short),
+        under_min_isr=those(lambda place, each: len(each.isr_nodes) < least(place, each)),
+        at_min_isr=those(
+            lambda place, each: (
+                len(expected(place, each)) > 1 and len(each.isr_nodes) == least(place, each)
+            )
+        ),
+        replicas_at_min_isr=those(is_fragile),
+        below_replication_factor=those(lacks_replicas),
         offline=those(lambda _, each: each.leader_id == NOBODY),
         reassigning=sorted(moving),
         not_led_as_preferred=those(

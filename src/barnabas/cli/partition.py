@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from barnabas.cli import repair
 from barnabas.cli.connection import (
     DEFAULT_BOOTSTRAP,
     Bootstrap,
@@ -165,6 +166,9 @@ def elect(
             f"{plural(len(refused), 'partition')} kept their leader or lack one; start the brokers "
             "that should lead them, and wait until they are in sync"
         )
+
+
+app.command("repair", help=repair.HELP, epilog=repair.EPILOG)(repair.repair)
 
 
 def _finish(

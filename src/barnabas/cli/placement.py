@@ -3,6 +3,7 @@
     arrange(partitions, brokers)                   -> what to change for an even cluster
     arrange(partitions, brokers, copies=3)         -> the same, with three copies of each
     drain(partitions, brokers, leaving=4)          -> what to change so that broker 4 holds nothing
+    fill_up(partitions, brokers, {("orders", 0): 3}) -> the same copies, and those that are missing
 
 Three rules, in the order in which they give way. Copies of a partition stand on different
 brokers. They cover as many racks as they can, where every broker names its rack. Brokers hold
@@ -71,6 +72,17 @@ def drain(
     return board.changes(partitions)
 
 
+def fill_up(
+    partitions: Partitions, brokers: Iterable[Seat], copies: Mapping[Place, int]
+) -> dict[Place, Copies]:
+    """Return the partitions to change so that some have so many copies; none is taken away."""
+    board = _Board(partitions, brokers, {})
+    for place in sorted(copies):
+        board.fill(place, copies[place])
+    board.even_out_leaders(copies)
+    return board.changes(partitions)
+
+
 def moved(before: Copies, after: Copies) -> Copies:
     """Return the brokers that get a copy which they do not have."""
     return tuple(node for node in after if node not in before)
@@ -121,6 +133,11 @@ class _Board:
             # The preferred leader is the last to go.
             self._drop(place, max(copies[1:], key=lambda node: (self._shared(place, node), node)))
         while len(copies) < count:
+            self._add(place, self._roomiest(place))
+
+    def fill(self, place: Place, count: int) -> None:
+        """Add copies to a partition until it has so many; the brokers for that must be there."""
+        while len(self._copies[place]) < count:
             self._add(place, self._roomiest(place))
 
     def spread_over_racks(self) -> None:

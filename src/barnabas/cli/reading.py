@@ -27,8 +27,7 @@ FETCH_MAX = 500
 SLICE_S = 0.25
 GROUP_PATIENCE_S = 10.0
 
-# librdkafka looks for a coordinator even when no group is wanted; a broker without groups
-# says so, and that is none of our business.
+# librdkafka looks for a coordinator even when no group is wanted; a broker says that there is none.
 COORDINATOR_TROUBLE = {
     KafkaError._UNSUPPORTED_FEATURE,
     KafkaError._WAIT_COORD,

@@ -9,6 +9,7 @@ from barnabas.cli.connection import existing_topic, metadata, open_consumer, ope
 from barnabas.cli.failure import CommandError, kafka_sentence
 from barnabas.cli.positions import At, End
 from barnabas.cli.reading import Reading, span
+from barnabas.model.ids import NO_GROUP
 from barnabas.telemetry.redrive import Plan, Refusal, Tally, reason_group, tally
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ UNSENT_MAX = 500
 """Records of a megabyte must fit into the client's gigabyte, too."""
 
 READER = {
-    "group.id": "barnabas-dlq-reader",
+    "group.id": NO_GROUP,
     "enable.auto.commit": False,
     "enable.partition.eof": True,
     "auto.offset.reset": "earliest",

@@ -5,11 +5,11 @@ is out of reach. See librdkafka's CONFIGURATION.md for the names.
 """
 
 from collections.abc import Mapping
-from uuid import uuid4
 
 from confluent_kafka import KafkaException
 
 from barnabas.client.errors import ClientError, SettingError, from_exception
+from barnabas.model.ids import NO_GROUP
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 
@@ -50,10 +50,10 @@ def for_consumer(
     auto_commit: bool,
     settings: Settings | None,
 ) -> dict[str, Setting]:
-    """Return a consumer's properties; without a group it gets a name that is never used."""
+    """Return a consumer's properties; without a group no coordinator is used."""
     return {
         **common(bootstrap),
-        "group.id": group or f"barnabas-none-{uuid4().hex}",
+        "group.id": group or NO_GROUP,
         "auto.offset.reset": "earliest" if start == "beginning" else "latest",
         "enable.auto.commit": auto_commit and group is not None,
         # Offsets are stored when a message is done with, not when it is fetched.

@@ -59,6 +59,25 @@ def spread(
     return placed
 
 
+def with_more(
+    replicas: Sequence[int],
+    copies: int,
+    circle: Sequence[int],
+    racks: Mapping[int, str],
+    held: Counter[int],
+) -> list[int]:
+    """Return a partition's replicas and those it lacks, as far as there are brokers for them.
+
+    `held` counts replicas by broker, and the new ones are added to it.
+    """
+    grown = list(replicas)
+    while len(grown) < copies and any(node_id not in grown for node_id in circle):
+        chosen = _next_follower(grown, circle, racks, held)
+        grown.append(chosen)
+        held[chosen] += 1
+    return grown
+
+
 def leave_out_inactive(
     image: Image, topic_id: str, replicas: Sequence[Sequence[int]], first: int = 0
 ) -> list[PartitionChanged]:

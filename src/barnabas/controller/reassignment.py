@@ -5,6 +5,10 @@ While a partition moves, its replicas are the new ones followed by those that wi
 moment is found wherever a partition changes (`partition_change.completed`). Another target may be
 given in between, and a cancelled move leaves the replicas that were there before it. Neither may
 give up the last replica that has everything.
+
+A topic may still lack replicas that the controller adds by itself (`growth.py`). Where an operator
+gives one of its partitions another number of replicas below that factor, or cancels its growth,
+the operator has decided how many there are: the controller adds none to this topic any more.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +18,11 @@ from typing import NamedTuple
 from barnabas.controller.partition_change import in_order, records_of, settle
 from barnabas.controller.topic_rules import rules_of
 from barnabas.metadata.image import Image, PartitionImage, TopicImage
-from barnabas.metadata.records import PartitionChanged
+from barnabas.metadata.records import (
+    MetadataRecord,
+    PartitionChanged,
+    ReplicationFactorChanged,
+)
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -34,7 +42,7 @@ from barnabas.protocol.messages.list_partition_reassignments import (
 class Reassigned(NamedTuple):
     """The outcome of a request; the response is sent when the records are committed."""
 
-    records: list[PartitionChanged]
+    records: list[MetadataRecord]
     response: AlterPartitionReassignmentsResponse
 
 
@@ -42,7 +50,8 @@ def alter_reassignments(
     image: Image, request: AlterPartitionReassignmentsRequest, defaults: Mapping[str, str]
 ) -> Reassigned:
     """Begin, change and cancel moves, each partition by itself."""
-    records: list[PartitionChanged] = []
+    records: list[MetadataRecord] = []
+    decided_on = dict[str, TopicImage]()
     answers = []
     decided = set[tuple[str, int]]()
     for topic in request.topics:
@@ -59,11 +68,17 @@ def alter_reassignments(
                     )
                 decided.add(key)
                 keep_count = not request.allow_replication_factor_change
-                records += _alter(image, topic.name, move, defaults, keep_count=keep_count)
+                changes = _alter(image, topic.name, move, defaults, keep_count=keep_count)
+                records += changes
+                if any(_decides_on_factor(image.topics[topic.name], each) for each in changes):
+                    decided_on[topic.name] = image.topics[topic.name]
             except ApiError as error:
                 result.error_code, result.error_message = error.code, error.message
             results.append(result)
         answers.append(ReassignableTopicResponse(name=topic.name, partitions=results))
+    records += [
+        ReplicationFactorChanged(topic_id=topic.topic_id.hex()) for topic in decided_on.values()
+    ]
     response = AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
         error_message=None,
@@ -133,19 +148,28 @@ def _alter(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             f"only {before.isr} are in sync, and none of them would stay; wait for others",
         )
-    return _settled(image, topic, number, wanted, defaults)
+    return settled(image, topic, number, wanted, defaults)
 
 
-def _settled(
+def settled(
     image: Image,
     topic: TopicImage,
     number: int,
     wanted: PartitionImage,
     defaults: Mapping[str, str],
 ) -> list[PartitionChanged]:
+    """Return the record that makes a partition what is wanted, with all that follows from it."""
     before = topic.partitions[number]
     after = settle(before, wanted, rules_of(topic, defaults), image.is_active)
     return records_of(topic, number, before, after)
+
+
+def _decides_on_factor(topic: TopicImage, change: PartitionChanged) -> bool:
+    """Tell whether a partition will have another number of replicas, below what was wanted."""
+    before = topic.partitions[change.partition]
+    planned = len(before.replicas) - len(before.removing)
+    after = len(change.replicas) - len(change.removing)
+    return after != planned and after < topic.replication_factor
 
 
 def _check_target(

@@ -45,8 +45,13 @@ def create_topic(
     config: Mapping[str, str],
     defaults: Mapping[str, str],
     rng: Random,
+    *,
+    replication_factor: int = 0,
 ) -> TopicCreated:
-    """Return the record that makes a topic with the given placement."""
+    """Return the record that makes a topic with the given placement.
+
+    A replication factor says how many replicas it is to have later; 0 is what it gets now.
+    """
     check_name(name)
     if name in image.topics:
         raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name!r} already exists")
@@ -64,6 +69,7 @@ def create_topic(
         topic_id=rng.randbytes(16).hex(),
         replicas=[list(partition) for partition in replicas],
         config=dict(config),
+        replication_factor=replication_factor,
     )
 
 
@@ -135,6 +141,8 @@ def add_partitions(
         return PartitionsAdded(topic_id=topic.topic_id.hex(), replicas=[list(r) for r in placement])
     first = topic.partitions[0]
     copies = len(first.replicas) - len(first.adding)
+    if topic.replication_factor:  # the controller adds what is missing, as for the others
+        copies = min(topic.replication_factor, max(1, len(nodes)))
     circle = circle_of(nodes, racks)
     # The new ones go on around the circle from where the topic began, if that can be seen.
     start = circle.index(first.replicas[0]) if first.replicas[0] in circle else 0

@@ -1,12 +1,18 @@
-"""CreateTopics (key 19), versions 2 to 7; replicas placed by hand or by us, -1 is the default."""
+"""CreateTopics (key 19), versions 2 to 7; replicas placed by hand or by us, -1 is the default.
+
+A broker that has a topic made on demand adds the config `barnabas.replication.factor` (from feature
+level 2 on): the topic gets as many replicas as brokers are up, and grows to that factor later.
+"""
 
 from collections import Counter
 
 from barnabas.controller import topics
+from barnabas.controller.growth import Factor
 from barnabas.controller.placement import leave_out_inactive
 from barnabas.handlers.context import RequestContext
 from barnabas.metadata import topic_config
 from barnabas.metadata.records import MetadataRecord, TopicCreated
+from barnabas.metadata.topic_config import WANTED_FACTOR
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import NodeId
 from barnabas.model.pending import Pending
@@ -77,22 +83,34 @@ def _decide(node: Node, topic: CreatableTopic) -> TopicCreated:
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT, "a partition is placed more than once"
             )
         topics.check_placement(placed, [NodeId(broker) for broker in node.draft.brokers])
+        factor = Factor(0, 0)
         replicas = [placed[index] for index in range(len(placed))]
     else:
-        replicas = _place(node, topic)
+        factor = _factor(node, topic, config)
+        partitions = topic.num_partitions
+        if partitions == -1:
+            partitions = node.settings.broker.default_partitions
+        replicas = node.place(partitions, factor.placed)
     return topics.create_topic(
-        node.draft, topic.name, replicas, node.settled_config(config), node.topic_defaults, node.rng
+        node.draft,
+        topic.name,
+        replicas,
+        node.settled_config(config),
+        node.topic_defaults,
+        node.rng,
+        replication_factor=factor.wanted,
     )
 
 
-def _place(node: Node, topic: CreatableTopic) -> list[list[int]]:
-    partitions = topic.num_partitions
-    if partitions == -1:
-        partitions = node.settings.broker.default_partitions
+def _factor(node: Node, topic: CreatableTopic, config: dict[str, str]) -> Factor:
+    """Return how many replicas a topic gets; take the one config that says so out of the others."""
     copies = topic.replication_factor
     if copies == -1:
         copies = node.settings.replication.default_replication_factor
-    return node.place(partitions, copies)
+    if config.get(WANTED_FACTOR) != str(copies) or not node.creation.remembers_factors:
+        return Factor(copies, 0)  # where the config is there all the same, it is refused later
+    del config[WANTED_FACTOR]
+    return node.creation.factor(copies)
 
 
 def _created(node: Node, record: TopicCreated) -> CreatableTopicResult:

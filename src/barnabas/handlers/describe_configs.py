@@ -1,10 +1,11 @@
 """DescribeConfigs (key 32), versions 1 to 4, for topics and brokers, with source and synonyms.
 
 Where a value comes from, nearest first: the topic, what was altered on this broker, what was
-altered on all brokers, the broker's settings, the built-in default.
+altered on all brokers, the broker's settings, the built-in default. A topic that still lacks
+replicas has one entry that Kafka does not know, `barnabas.replication.factor`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from barnabas.controller.configs import DynamicSource, altered_names, dynamic_values
 from barnabas.handlers.config_resources import check_broker, resource_type
@@ -12,6 +13,7 @@ from barnabas.handlers.context import RequestContext
 from barnabas.metadata import broker_config, topic_config
 from barnabas.metadata.config_definition import ConfigDefinition, ConfigType
 from barnabas.metadata.image import TopicImage
+from barnabas.metadata.topic_config import WANTED_FACTOR
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.node.node import Node
 from barnabas.protocol.messages.describe_configs import (
@@ -52,14 +54,12 @@ def _one(
         resource_name=resource.resource_name,
     )
     try:
-        described = _describe(node, resource)
+        wanted = resource.configuration_keys  # as in Kafka, none named is all
+        described = _describe(node, resource, lambda name: not wanted or name in wanted)
     except ApiError as error:
         result.error_code, result.error_message = error.code, error.message
         return result
-    wanted = resource.configuration_keys
     for entry in described:
-        if wanted and entry.name not in wanted:  # as in Kafka, none named is all
-            continue
         if not request.include_synonyms:
             entry.synonyms = []
         if not request.include_documentation:
@@ -69,7 +69,7 @@ def _one(
 
 
 def _describe(
-    node: Node, resource: DescribeConfigsResource
+    node: Node, resource: DescribeConfigsResource, is_wanted: Callable[[str], bool]
 ) -> Iterator[DescribeConfigsResourceResult]:
     if resource_type(resource.resource_type) == "topic":
         topic = node.image.topics.get(resource.resource_name)
@@ -78,14 +78,19 @@ def _describe(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 f"there is no topic {resource.resource_name!r}",
             )
-        return _topic(node, topic)
+        return _topic(node, topic, is_wanted)
     check_broker(node, resource.resource_name)
-    return _broker(node, resource.resource_name)
+    described = _broker(node, resource.resource_name)
+    return (entry for entry in described if is_wanted(entry.name))
 
 
-def _topic(node: Node, topic: TopicImage) -> Iterator[DescribeConfigsResourceResult]:
-    settings = topic_config.defaults_from(node.settings)
+def _topic(
+    node: Node, topic: TopicImage, is_wanted: Callable[[str], bool]
+) -> Iterator[DescribeConfigsResourceResult]:
+    settings = node.static_defaults
     for name, known in topic_config.DEFINITIONS.items():
+        if not is_wanted(name):
+            continue
         synonyms = []
         if name in topic.config:
             synonyms.append(_synonym(name, topic.config[name], TOPIC_SOURCE))
@@ -98,6 +103,24 @@ def _topic(node: Node, topic: TopicImage) -> Iterator[DescribeConfigsResourceRes
             config_type=known.type,
             documentation=known.documentation,
         )
+    if topic.replication_factor and is_wanted(WANTED_FACTOR):
+        yield _wanted_factor(topic.replication_factor)
+
+
+def _wanted_factor(copies: int) -> DescribeConfigsResourceResult:
+    """Return the replication factor that a topic grows to, as a config that cannot be altered."""
+    return DescribeConfigsResourceResult(
+        name=WANTED_FACTOR,
+        value=str(copies),
+        read_only=True,
+        config_source=SETTINGS_SOURCE,
+        synonyms=[_synonym(WANTED_FACTOR, str(copies), SETTINGS_SOURCE)],
+        config_type=ConfigType.INT,
+        documentation=(
+            "How many replicas the topic is to have. It was made while brokers were down; the "
+            "controller adds the missing replicas when they are back."
+        ),
+    )
 
 
 def _broker(node: Node, name: str) -> Iterator[DescribeConfigsResourceResult]:

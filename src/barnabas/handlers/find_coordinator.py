@@ -3,13 +3,15 @@
 The internal topic is made on the first call, and the answer waits for it: Kafka has clients ask
 again instead. The coordinator is whoever leads the partition of a key, as this broker's metadata
 has it; while nobody does, or this broker does and has not opened it, there is none. Share groups
-(key type 2) are refused until there are some.
+(key type 2) are refused until there are some. A consumer that belongs to no group (`NO_GROUP`) has
+no coordinator, and no topic is made for it.
 """
 
 from barnabas.groups.machine import GroupMachine
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.coordination import retriable
 from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.ids import NO_GROUP
 from barnabas.model.pending import Pending
 from barnabas.node.coordinators import CoordinatorSet
 from barnabas.node.node import Node
@@ -37,6 +39,8 @@ def handle(
     def refused(code: ErrorCode) -> FindCoordinatorResponse:
         return _answer(several, [_refused(key, retriable(code)) for key in keys])
 
+    if request.key_type == GROUP and set(keys) == {NO_GROUP}:
+        return refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     try:
         coordinators = _coordinators(node, request.key_type)
         ready = coordinators.ensure(context.now_ms)

@@ -5,7 +5,8 @@ the new level (`barnabas cluster upgrade`), every broker writes only what the ol
 read, so that each one can still be rolled back.
 
     level 1   release 0.1.0; no record says so
-    level 2   `FeatureLevelChanged`, and `TopicCreated.replication_factor`
+    level 2   `FeatureLevelChanged`, `ReplicationFactorChanged`, and
+              `TopicCreated.replication_factor`
 """
 
 FEATURE = "barnabas.version"

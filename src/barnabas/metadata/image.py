@@ -23,6 +23,7 @@ from barnabas.metadata.records import (
     PartitionChanged,
     PartitionsAdded,
     ProducerIdsReserved,
+    ReplicationFactorChanged,
     TopicCreated,
     TopicDeleted,
 )
@@ -193,6 +194,9 @@ class Image:
         topic = self._topic(record.topic_id)
         topic.partitions += [PartitionImage.fresh(replicas) for replicas in record.replicas]
 
+    def _want(self, record: ReplicationFactorChanged) -> None:
+        self._topic(record.topic_id).replication_factor = record.replication_factor
+
     def _delete(self, record: TopicDeleted) -> None:
         topic = self._topic(record.topic_id)
         del self.topics[topic.name]
@@ -275,6 +279,7 @@ _REPLAYS: dict[type[MetadataRecord], Callable[[Image, Any], None]] = {
     TopicCreated: Image._create,
     PartitionsAdded: Image._grow,
     PartitionChanged: Image._change,
+    ReplicationFactorChanged: Image._want,
     TopicDeleted: Image._delete,
     ConfigChanged: Image._configure,
     ProducerIdsReserved: Image._reserve_ids,

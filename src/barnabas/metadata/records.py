@@ -44,7 +44,7 @@ class TopicCreated:
     leader_epochs: list[int] = field(default_factory=list)
     """Of each partition; zeros where it is empty. Only snapshots fill it."""
     replication_factor: int = 0
-    """How many replicas each partition is to have; 0 where nobody asked for more than it got."""
+    """How many replicas each partition is to have; 0 where it got what was asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +53,14 @@ class PartitionsAdded:
 
     topic_id: str
     replicas: list[list[int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicationFactorChanged:
+    """A topic is to have this many replicas of each partition; 0 ends its automatic growth."""
+
+    topic_id: str
+    replication_factor: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +164,7 @@ MetadataRecord = (
     | PartitionChanged
     | TopicCreated
     | PartitionsAdded
+    | ReplicationFactorChanged
     | TopicDeleted
     | ConfigChanged
     | ProducerIdsReserved
@@ -174,6 +183,7 @@ KINDS: dict[str, type[MetadataRecord]] = {
         PartitionChanged,
         TopicCreated,
         PartitionsAdded,
+        ReplicationFactorChanged,
         TopicDeleted,
         ConfigChanged,
         ProducerIdsReserved,

@@ -16,7 +16,19 @@ from barnabas.metadata.topic_config_table import DEFINITIONS
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.settings import Settings
 
-__all__ = ["DEFINITIONS", "TopicConfig", "defaults_from", "definition", "resolve", "validate"]
+__all__ = [
+    "DEFINITIONS",
+    "WANTED_FACTOR",
+    "TopicConfig",
+    "defaults_from",
+    "definition",
+    "resolve",
+    "validate",
+]
+
+WANTED_FACTOR = "barnabas.replication.factor"
+"""How DescribeConfigs shows the replication factor that a topic is still to grow to, read-only.
+A broker that has a topic made names it among the configs: it takes fewer replicas for now."""
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 

@@ -17,6 +17,10 @@ NO_OFFSET = Offset(-1)
 NO_EPOCH = Epoch(-1)
 NO_TIMESTAMP_MS = Millis(-1)
 
+NO_GROUP = "barnabas-no-group"
+"""The group id of a consumer that belongs to no group. librdkafka insists on a group id and looks
+for the coordinator of every group; under this id a broker names none, and makes no topic for it."""
+
 
 class TopicPartition(NamedTuple):
     """One partition of one topic, by name."""

@@ -234,7 +234,8 @@ class ReplicationSettings:
     """How many copies there are, and when one counts."""
 
     default_replication_factor: int = 1
-    """The copies of a topic that is made without saying how many."""
+    """The copies of a topic that is made without saying how many. A topic that is made on demand
+    while brokers are down gets the missing copies when they are back."""
 
     min_insync_replicas: int = 1
     """A write with acks=all is refused while fewer copies than this are in sync."""
@@ -250,7 +251,8 @@ class ReplicationSettings:
     acknowledged records."""
 
     internal_replication_factor: int = 3
-    """The copies of the broker's own topics, or as many as there are brokers when they are made."""
+    """The copies of the broker's own topics. Those that there are no brokers for when a topic is
+    made are added when brokers are there."""
 
     fetchers: int = 1
     """How many connections a broker copies partitions over, from each of the others."""

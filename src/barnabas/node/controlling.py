@@ -9,11 +9,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.controller import brokers, elections, reassignment
+from barnabas.controller.growth import grow
 from barnabas.controller.heartbeats import Heartbeats
 from barnabas.controller.in_sync import alter_partition
 from barnabas.effects import Notice
 from barnabas.metadata.image import BROKER
 from barnabas.metadata.records import (
+    BrokerChanged,
     ClusterFormed,
     ConfigChanged,
     MetadataRecord,
@@ -48,6 +50,8 @@ PRODUCER_ID_BLOCK = 1000
 WATCH_MS = 100
 """How long after a deadline a broker that fell silent is fenced, at most."""
 PROBE_MS = 250
+GROW_MS = 1_000
+"""How often missing replicas are looked for; a turn starts a bounded number of partitions."""
 ID_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 
@@ -70,6 +74,7 @@ class Controlling:
         if not node.is_alone:
             self._every(WATCH_MS, self._fence_the_silent)
             self._every(PROBE_MS, self._probing.look_around)
+            self._every(GROW_MS, self.grow)
             self._every(
                 node.settings.cluster.leader_imbalance_check_interval_ms, self.prefer_leaders
             )
@@ -126,7 +131,10 @@ class Controlling:
             now_ms=node.timers.now_ms,
             end_offset=node.quorum.raft.end_offset,
         )
-        return self._decided(beat.records, beat.response)
+        answer = self._decided(beat.records, beat.response)
+        if any(isinstance(each, BrokerChanged) and not each.fenced for each in beat.records):
+            self.grow()
+        return answer
 
     def alter_partition(self, request: AlterPartitionRequest) -> Pending[AlterPartitionResponse]:
         """Decide on what a leader proposes as its in-sync replicas."""
@@ -197,6 +205,11 @@ class Controlling:
         """Give partitions back to the brokers that were chosen to lead them."""
         node = self._node
         self._propose(elections.prefer_first_replicas(node.draft, node.topic_defaults))
+
+    def grow(self) -> None:
+        """Add replicas that topics lack because brokers were down when they were made."""
+        node = self._node
+        self._propose(grow(node.draft, node.topic_defaults))
 
     def _propose(self, records: Sequence[MetadataRecord]) -> None:
         """Propose what nobody asked for; where the disk refuses, the next turn tries again."""

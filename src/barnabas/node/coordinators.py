@@ -285,9 +285,15 @@ class CoordinatorSet(Generic[M]):
         # The first brokers that come up would keep everything to themselves, for good.
         if cluster.roles == "both" and live <= len(cluster.voters) // 2:
             raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "too few brokers are up")
-        copies = min(node.settings.replication.internal_replication_factor, live)
+        copies = node.settings.replication.internal_replication_factor
+        there = live
+        if node.creation.remembers_factors:  # those that are down count, for they get copies later
+            voters = len(cluster.voters) if cluster.roles == "both" else 0
+            there = max(len(node.image.brokers), voters)
+        else:
+            copies = min(copies, live)
         config = dict(STATE_CONFIG)
-        if copies >= SAFE_COPIES:
+        if min(copies, there) >= SAFE_COPIES:
             config["min.insync.replicas"] = str(SAFE_COPIES - 1)
         return node.ensure_topic(
             self.topic, self._partitions, config, now_ms, replication_factor=copies

@@ -1,5 +1,11 @@
 """Topics that a broker needs made: by itself where it controls, else by asking who does.
 
+Such a topic is made even while brokers are down, with as many replicas as there are brokers for.
+How many it is to have is recorded with it, from feature level 2 on, and the controller adds the
+rest when brokers are back (`controller/growth.py`). The controller learns of that number from a
+config of the request, `barnabas.replication.factor`: a CreateTopics request without it is a
+client's, and is refused where brokers are missing.
+
 Whoever asked waits until the topic is in the image here, so that the next question about it is
 answered with what was made.
 """
@@ -8,6 +14,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.controller import topics as topic_decisions
+from barnabas.controller.growth import Factor, factor_for
+from barnabas.metadata.features import WANTED_FACTOR_LEVEL
+from barnabas.metadata.topic_config import WANTED_FACTOR
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.protocol.messages.create_topics import (
@@ -34,7 +43,7 @@ class Creation:
     def create(
         self, name: str, partitions: int, copies: int, config: Mapping[str, str], now_ms: int
     ) -> Pending[bool]:
-        """Make a topic with up to so many copies; answer once it is known here.
+        """Make a topic that is to have so many copies; answer once it is known here.
 
         Raises `ApiError`, or fails with it, where it is refused.
         """
@@ -44,16 +53,30 @@ class Creation:
         controller = node.controller_id
         if controller is None:
             raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, "there is no controller for now")
+        factor = min(copies, max(1, len(node.brokers)))
+        if self.remembers_factors:
+            factor, config = copies, {**config, WANTED_FACTOR: str(copies)}
         topic = CreatableTopic(
             name=name,
             num_partitions=partitions,
-            replication_factor=min(copies, max(1, len(node.brokers))),
+            replication_factor=factor,
             configs=[CreatableTopicConfig(name=k, value=v) for k, v in config.items()],
         )
         known = self._expect(name)
         asked = node.peers.ask(controller, CreateTopicsRequest(topics=[topic]))
         asked.when_done(lambda answer: self._answered(name, answer), lambda e: self._fail(name, e))
         return known
+
+    @property
+    def remembers_factors(self) -> bool:
+        """Whether a topic that gets fewer copies than it is to have gets the rest later."""
+        node = self._node
+        return not node.is_alone and node.image.feature_level >= WANTED_FACTOR_LEVEL
+
+    def factor(self, copies: int) -> Factor:
+        """Return with how many copies a topic is made now, and how many it is to have."""
+        found = factor_for(self._node.draft, copies)
+        return found._replace(wanted=0) if self._node.is_alone else found
 
     def metadata_changed(self) -> None:
         """Answer those whose topics are there now."""
@@ -68,9 +91,15 @@ class Creation:
         if name in node.draft.topics:  # somebody else asked for it a moment ago
             return node.commit((), now_ms)
         node.check_room(partitions)
-        replicas = node.place(partitions, min(copies, max(1, len(node.nodes))))
+        factor = self.factor(copies)
         record = topic_decisions.create_topic(
-            node.draft, name, replicas, node.settled_config(config), node.topic_defaults, node.rng
+            node.draft,
+            name,
+            node.place(partitions, factor.placed),
+            node.settled_config(config),
+            node.topic_defaults,
+            node.rng,
+            replication_factor=factor.wanted,
         )
         return node.commit([record], now_ms)
 

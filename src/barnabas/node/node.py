@@ -71,7 +71,7 @@ class Node:
         self.peer_address = Address(settings.cluster.host, settings.cluster.port)
         """Where other brokers find this one."""
         self.partitions_max = topic_decisions.PARTITIONS_MAX
-        self._static_defaults = topic_config.defaults_from(settings)
+        self.static_defaults = topic_config.defaults_from(settings)
         self._acts = False
         self._stopped_in_epoch: int | None = None
         self.peers = Peers(self.node_id, settings.cluster.voters, lambda: self.image, self.outbox)
@@ -136,7 +136,7 @@ class Node:
 
     def defaults_of(self, image: Image) -> dict[str, str]:
         """What topics inherit where the metadata is such."""
-        return {**self._static_defaults, **altered_defaults(image, self.node_id)}
+        return {**self.static_defaults, **altered_defaults(image, self.node_id)}
 
     def settled_config(self, config: Mapping[str, str]) -> dict[str, str]:
         """Return a new topic's configs with those that all brokers must agree on spelled out.

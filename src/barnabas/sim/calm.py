@@ -1,5 +1,6 @@
 """When all is well again: everybody gets on, groups are settled, nothing hangs."""
 
+from barnabas.metadata.features import WANTED_FACTOR_LEVEL
 from barnabas.model.errors import ApiError
 from barnabas.model.ids import TopicPartition
 from barnabas.model.pending import Pending
@@ -12,6 +13,7 @@ from barnabas.sim.producer import IdempotentProducer
 from barnabas.sim.scenario import FLOW, Scenario
 from barnabas.sim.transactional import TransactionalProducer
 from barnabas.sim.transformer import Transformer
+from barnabas.sim.world import InvariantError
 from barnabas.transactions.machine import Wanted
 
 
@@ -87,17 +89,36 @@ def is_quiet(cluster: Cluster) -> bool:
 
 
 def all_in_sync(cluster: Cluster) -> bool:
-    """Tell whether all brokers are there, and every copy in sync where the metadata is newest."""
+    """Tell whether all brokers are there, and every copy in sync where the metadata is newest.
+
+    A topic that still has to grow is not there yet.
+    """
     if cluster.controller is None or cluster.controller.node is None:
         return False
     if len(cluster.nodes) < len(cluster.hosts):  # one that has no copies would not be missed below
         return False
     topics = cluster.controller.node.image.topics.values()
+    if any(topic.replication_factor for topic in topics):
+        return False
     placed = [partition for topic in topics for partition in topic.partitions]
     return all(
         sorted(one.isr) == sorted(one.replicas) and not one.adding and not one.removing
         for one in placed
     )
+
+
+def check_factors(cluster: Cluster) -> None:
+    """Every topic has the configured number of copies, once all brokers are back."""
+    if cluster.controller is None or cluster.controller.node is None:
+        raise InvariantError("no broker controls the cluster")
+    node = cluster.controller.node
+    if node.image.feature_level < WANTED_FACTOR_LEVEL:
+        return
+    wanted = node.settings.replication.default_replication_factor
+    for topic in node.image.topics.values():
+        for number, placed in enumerate(topic.partitions):
+            if len(placed.replicas) < wanted:
+                raise InvariantError(f"{topic.name}-{number} is left with {placed.replicas}")
 
 
 def _has_open_transactions(node: Node) -> bool:

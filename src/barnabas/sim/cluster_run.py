@@ -5,20 +5,22 @@ and all comes to rest.
     assert result.problem is None
 
 As with a lone broker (`sim/run.py`), and besides: after every event leaders, epochs, watermarks and
-committed prefixes of all copies are compared. In the end every copy is in sync, and the same.
+committed prefixes of all copies are compared. In the end every copy is in sync, and the same, and
+every topic has its replication factor, whichever brokers were up when it was made.
 """
 
 from collections.abc import Iterator
 from functools import partial
+from random import Random
 
 from barnabas.model.ids import TopicId
 from barnabas.node.partition import Partition
-from barnabas.sim.calm import Calm, all_in_sync
+from barnabas.sim.calm import Calm, all_in_sync, check_factors
 from barnabas.sim.cluster import Cluster
 from barnabas.sim.cluster_faults import ClusterFaults
 from barnabas.sim.cluster_weather import ClusterWeather
 from barnabas.sim.copies import Copies
-from barnabas.sim.operators import Founder, Operator, Scribbler
+from barnabas.sim.operators import Demand, Founder, Operator, Scribbler
 from barnabas.sim.proposals import judge
 from barnabas.sim.quorum import Quorum
 from barnabas.sim.run import END_MS, SMALL_SEGMENT_BYTES, Result, Run, played
@@ -29,6 +31,8 @@ SKEW_MS_MAX = 300_000
 BOOT_MS = 60_000
 OPERATED = 0.5
 """How many runs have somebody who moves partitions about."""
+DEMANDING = 0.25
+"""How many runs have topics made on demand, whichever brokers are up."""
 
 
 class ClusterRun(Run):
@@ -103,6 +107,9 @@ class ClusterRun(Run):
             scribbler.operator = operator
             self.scenario.actors.append(scribbler)
 
+        if Random(self.world.seed).random() < DEMANDING:  # drawn apart: other worlds stay the same
+            self.scenario.actors.append(Demand(self.world, self.cluster, "demand"))
+
     def _weather(self) -> Weather:
         return ClusterWeather(self.world, self.scenario, self.hardship, self.quorum)
 
@@ -117,6 +124,7 @@ class ClusterRun(Run):
         # Members whose sessions ended meanwhile may have had something written.
         self.world.run_until(self._is_at_rest, self.world.now_ms + END_MS, "all is quiet again")
         self.copies.compare_all(self.cluster)
+        check_factors(self.cluster)
 
 
 def run_cluster(

@@ -1,11 +1,13 @@
-"""Those who run the cluster: they make topics, move copies, hand leadership around."""
+"""Those who run the cluster, or use it: they make topics, move copies, hand leadership around."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from barnabas.model.coordination import ProducerIdAndEpoch
-from barnabas.model.errors import ErrorCode
+from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicPartition
+from barnabas.node.node import Node
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -24,9 +26,9 @@ from barnabas.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from barnabas.sim.actor import Asking, Sleep, Talk
+from barnabas.sim.actor import Actor, Asking, Sleep, Talk
 from barnabas.sim.coordinated import Coordinated
-from barnabas.sim.host import START_MS
+from barnabas.sim.host import START_MS, Host
 from barnabas.sim.requests import BY_NAME, batch_of, produce_to
 from barnabas.sim.world import InvariantError
 
@@ -155,6 +157,30 @@ class Operator(Operating):
             lambda answer: int(answer.responses[0].error_code),
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         )
+
+
+class Demand(Actor):
+    """Has brokers make topics while others are down: these topics grow when all are back."""
+
+    topics_max = 3
+    _made = 0
+
+    def life(self) -> Talk:
+        """Need a topic when some broker knows of too few others for all of its copies."""
+        while not self.closing and self._made < self.topics_max:
+            yield Sleep(self.rng.randint(20, 200))
+            host = self.rng.choice(self.cluster.hosts)
+            node = host.node
+            if node is not None and node.membership.is_active and len(node.nodes) < COPIES:
+                host.act(host.life, partial(self._need, host, node))
+
+    def _need(self, host: Host, node: Node) -> None:
+        self._made += 1
+        name = f"{self.name}-{self._made}"
+        try:
+            node.create_topic(name, 2, {}, START_MS + self.world.now_ms)
+        except ApiError as error:
+            self.world.note(self.name, f"gets no topic from {host.name}: {error.message}")
 
 
 class Scribbler(Coordinated):

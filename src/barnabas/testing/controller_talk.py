@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from barnabas.controller import brokers, elections, in_sync, placement, reassignment, topics
+from barnabas.controller import brokers, elections, growth, in_sync, placement, reassignment, topics
 from barnabas.controller.heartbeats import Heartbeats
 from barnabas.metadata.image import TOPIC, BrokerImage, Image, PartitionImage
 from barnabas.metadata.records import (
     ClusterFormed,
     ConfigChanged,
     MetadataRecord,
+    ReplicationFactorChanged,
     TopicCreated,
     decode,
     encode,
@@ -160,6 +161,12 @@ class ControllerTalk:
         left_out = placement.leave_out_inactive(self.image, record.topic_id, record.replicas)
         self.commit([record, *left_out])
 
+    def create_short(self, *replicas: Sequence[int], wanted: int) -> None:
+        """Make a topic that is to have so many replicas of each partition when brokers are back."""
+        self.create(*replicas)
+        topic_id = self.image.topics[TOPIC_NAME].topic_id.hex()
+        self.commit([ReplicationFactorChanged(topic_id=topic_id, replication_factor=wanted)])
+
     def configure(self, name: str = TOPIC_NAME, **config: str) -> None:
         """Set configs of a topic, and draw the consequences in the same batch."""
         changes: Mapping[str, str | None] = {k.replace("_", "."): v for k, v in config.items()}
@@ -167,6 +174,12 @@ class ControllerTalk:
         ahead = self.image.fork()
         ahead.replay(changed)
         self.commit([changed, *elections.configs_changed(ahead, [name], self.defaults)])
+
+    def grow(self, at_a_time: int = growth.PARTITIONS_AT_A_TIME) -> int:
+        """Add missing replicas, as the controller does by itself; return how many records."""
+        records = growth.grow(self.image, self.defaults, at_a_time)
+        self.commit(records)
+        return len(records)
 
     def partition(self, number: int = 0, name: str = TOPIC_NAME) -> PartitionImage:
         """Return a partition as the image shows it."""

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.model.errors import ErrorCode
+from barnabas.model.ids import NO_GROUP
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -30,6 +32,15 @@ def test_the_internal_topic_is_made_on_first_use(talk: Dialogue, key_type: int, 
     made = talk.node.image.topics[topic]
     assert (len(made.partitions), made.is_internal) == (50, True)
     assert made.config["cleanup.policy"] == "compact"
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_a_consumer_without_a_group_has_no_coordinator(talk: Dialogue, version: int) -> None:
+    several = FindCoordinatorRequest(coordinator_keys=[NO_GROUP])
+    answer = talk.ask(several if version >= 4 else FindCoordinatorRequest(key=NO_GROUP), version)
+    found = answer.coordinators[0] if version >= 4 else answer
+    assert (found.error_code, found.node_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
+    assert not talk.node.image.topics, "no topic is made for it"
 
 
 def test_those_who_ask_at_the_same_time_wait_for_the_same_topic(talk: Dialogue) -> None:
