@@ -164,5 +164,5 @@ def test_partitions_that_are_added_get_the_factor_as_far_as_brokers_are_there(
 ) -> None:
     talk.create_short([1], wanted=3)
     live = [NodeId(1), NodeId(2)]
-    added = add_partitions(talk.image, TOPIC_NAME, 2, (), live)
+    added = add_partitions(talk.image, TOPIC_NAME, 2, None, live)
     assert [sorted(each) for each in added.replicas] == [[1, 2]]
