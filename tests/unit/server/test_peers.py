@@ -16,7 +16,12 @@ import pytest
 from barnabas.effects import Address
 from barnabas.handlers.registry import PEER_SERVED, Api
 from barnabas.model.pending import Pending
-from barnabas.protocol.messages.api_versions import ApiVersionsRequest
+from barnabas.protocol.codec import encoder
+from barnabas.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+)
 from barnabas.protocol.messages.broker_heartbeat import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
@@ -33,9 +38,13 @@ from barnabas.testing.peer_pair import LONG_MS, Pair
 from barnabas.testing.raw_client import RawClient
 
 HEARTBEAT = 63
+REGISTRATION = 62
 FETCH_SNAPSHOT = 59
 LARGE = 30 * 1024 * 1024
 REPLY_HEAD = Struct(">iib")
+LISTING_HEAD = Struct(">ii")
+HELLO_NUMBER = 1
+"""The correlation id of the question for versions."""
 
 hello = ApiVersionsRequest(client_software_name="broker", client_software_version="1")
 
@@ -84,12 +93,20 @@ def large_answer(_: object, request: FetchSnapshotRequest, __: object) -> FetchS
     return FetchSnapshotResponse(topics=[FetchSnapshotResponseTopicSnapshot(partitions=[piece])])
 
 
+ALL_OF_TODAY = {HEARTBEAT: (0, 2), REGISTRATION: (0, 4)}
+
+
 @contextmanager
-def stranger(pair: Pair, talk: Talk) -> Iterator[Address]:
-    """Somebody who listens and answers as he likes."""
+def stranger(
+    pair: Pair, talk: Talk, served: dict[int, tuple[int, int]] | None = ALL_OF_TODAY
+) -> Iterator[Address]:
+    """A stub that says which versions it serves, and then answers as a test wants."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            if served is not None:
+                await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+                writer.write(listing(served))
             await talk(reader, writer)
         writer.close()
 
@@ -97,6 +114,16 @@ def stranger(pair: Pair, talk: Talk) -> Iterator[Address]:
     yield Address(*server.sockets[0].getsockname())
     server.close()
     pair.loop.run_until_complete(asyncio.sleep(0))
+
+
+def listing(served: dict[int, tuple[int, int]]) -> bytes:
+    """Return the answer to the first question of a connection."""
+    keys = [
+        ApiVersion(api_key=key, min_version=low, max_version=high)
+        for key, (low, high) in served.items()
+    ]
+    body = encoder(ApiVersionsResponse, 4)(ApiVersionsResponse(api_keys=keys))
+    return LISTING_HEAD.pack(len(body) + 4, HELLO_NUMBER) + body
 
 
 def free_port() -> int:
@@ -187,7 +214,7 @@ def test_answers_that_come_byte_by_byte(pair: Pair) -> None:
 def reply(number: int, body: bytes) -> bytes:
     """Zeros are an answer to a heartbeat: no error, nothing true, no tags."""
     body = body[:10]
-    return REPLY_HEAD.pack(len(body) + 5, number, 0) + body
+    return REPLY_HEAD.pack(len(body) + 5, HELLO_NUMBER + number, 0) + body
 
 
 # --- ends ---
@@ -265,7 +292,10 @@ def test_no_more_sockets(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", False),
     ],
 )
-def test_a_peer_that_makes_no_sense_or_dies(pair: Pair, said: bytes, hangs_up: bool) -> None:
+@pytest.mark.parametrize("greets", [True, False])
+def test_a_peer_that_makes_no_sense_or_dies(
+    pair: Pair, said: bytes, hangs_up: bool, greets: bool
+) -> None:
     ended = asyncio.Event()
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -275,7 +305,7 @@ def test_a_peer_that_makes_no_sense_or_dies(pair: Pair, said: bytes, hangs_up: b
             await reader.read()  # until the other side has closed
             ended.set()
 
-    with stranger(pair, talk) as address:
+    with stranger(pair, talk, ALL_OF_TODAY if greets else None) as address:
         assert pair.wait(pair.ask(beat(1), address=address)) is None
         if not hangs_up:
             pair.wait(ended.wait())
