@@ -2,10 +2,10 @@
 
 The body goes to the controller as it came, and its answer comes back as it is, under the asker's
 correlation id. A controller of an older release is asked in a version that it serves; where that
-cannot say what the client said, the client is told UNSUPPORTED_VERSION. Where there is no controller, or it is lost before it answers, the asker is told
-NOT_CONTROLLER in the API's own form and asks again; whether it was carried out is not known then.
-A broker that was taken for the controller and is not refuses in the same way: nothing is passed on
-twice.
+cannot say what the client said, the client is told UNSUPPORTED_VERSION. Where there is no
+controller, or it is lost before it answers, the asker is told NOT_CONTROLLER in the API's own form
+and asks again; whether it was carried out is not known then. A broker that was taken for the
+controller and is not refuses in the same way: nothing is passed on twice.
 """
 
 from collections.abc import Callable

@@ -125,7 +125,7 @@ class Peers:
         api_version: int,
         body: bytes,
         *,
-        request: Message | None = None,
+        request: Message,
         timeout_ms: int,
     ) -> Pending[bytes]:
         """Ask a broker what a client asked this one; return the body of its answer.
@@ -151,8 +151,6 @@ class Peers:
 
         def for_versions(low: int, high: int) -> Ask | None:
             try:
-                if request is None:
-                    raise ValueError(f"{address} does not serve version {api_version}")
                 version = nearest_version(api_key, api_version, low, high)
                 other = encoder(type(request), version)(request)
             except ValueError as error:
@@ -195,7 +193,7 @@ def nearest_version(api_key: int, wanted: int, low: int, high: int) -> int:
     if high < low or not facts.low <= version <= facts.high:
         served = f"versions {low} to {high}" if low <= high else "no version"
         raise ValueError(
-            f"it serves {served} of {facts.name}, and this release knows {facts.low} to {facts.high}"
+            f"it serves {served} of {facts.name}; this release knows {facts.low} to {facts.high}"
         )
     return version
 

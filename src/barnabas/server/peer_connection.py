@@ -3,10 +3,10 @@
     looking up a name -> connecting -> asking for versions -> open -> closed
 
 The first request is ApiVersions; the others wait for its answer, and leave in a version that both
-brokers know. Requests leave in the order they were asked, without waiting for each other, and are answered in
-that order; the correlation id proves it. Whatever goes wrong ends the connection, and who still
-waits on it is told None. A question that is not answered in time is such a thing too: the answers
-behind it could not come before.
+brokers know. Requests leave in the order they were asked, without waiting for each other, and are
+answered in that order; the correlation id proves it. Whatever goes wrong ends the connection, and
+who still waits on it is told None. A question that is not answered in time is such a thing too:
+the answers behind it could not come before.
 """
 
 import errno
@@ -205,7 +205,13 @@ class PeerConnection:
         """Return the request that begins the connection."""
         address, lane = self.key
         return Ask(
-            address, lane, API_VERSIONS, VERSION, hello_body(), HELLO_TIMEOUT_MS, self._learn_versions
+            address,
+            lane,
+            API_VERSIONS,
+            VERSION,
+            hello_body(),
+            HELLO_TIMEOUT_MS,
+            self._learn_versions,
         )
 
     def _learn_versions(self, body: memoryview | None) -> None:
@@ -231,7 +237,9 @@ class PeerConnection:
             return
         if ask.for_versions is None:
             facts = {"peer": str(self._address), "api": APIS[ask.api_key].name}
-            log.warning("a peer does not serve a request's version", version=ask.api_version, **facts)
+            log.warning(
+                "a peer does not serve a request's version", version=ask.api_version, **facts
+            )
             self._server.soon(lambda: _tell(ask.done, None))
         elif (other := ask.for_versions(low, high)) is not None:
             question.ask = other

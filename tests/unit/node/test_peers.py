@@ -122,7 +122,7 @@ def test_votes_do_not_wait_for_fetches(cast: Cast) -> None:
 
 
 def test_what_is_passed_on_comes_back_as_it_is(cast: Cast) -> None:
-    cast.listen(cast.peers.pass_on(VOTER, 19, 7, b"question", timeout_ms=9))
+    cast.listen(cast.peers.pass_on(VOTER, 19, 7, b"question", request=VoteRequest(), timeout_ms=9))
     asked = cast.asked
     assert (asked.address, asked.lane) == (Address("::1", 3), "forward-19")
     assert (asked.api_key, asked.api_version, asked.body) == (19, 7, b"question")
@@ -134,7 +134,7 @@ def test_what_is_passed_on_comes_back_as_it_is(cast: Cast) -> None:
 
 @pytest.mark.parametrize("node_id", [ME, STRANGER])
 def test_nothing_is_passed_on_to_nobody_or_oneself(cast: Cast, node_id: NodeId) -> None:
-    cast.listen(cast.peers.pass_on(node_id, 19, 7, b"", timeout_ms=9))
+    cast.listen(cast.peers.pass_on(node_id, 19, 7, b"", request=VoteRequest(), timeout_ms=9))
     assert not cast.outbox
     assert [type(failure) for failure in cast.failures] == [PeerLostError]
 
