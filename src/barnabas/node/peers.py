@@ -154,7 +154,8 @@ class Peers:
                 version = nearest_version(api_key, api_version, low, high)
                 other = encoder(type(request), version)(request)
             except ValueError as error:
-                answer.fail(ApiError(ErrorCode.UNSUPPORTED_VERSION, str(error)))
+                problem = f"the controller is of another release: {error}"
+                answer.fail(ApiError(ErrorCode.UNSUPPORTED_VERSION, problem))
                 return None
             translated: Pending[Any] = Pending()
             encode = encoder(response_class(api_key), api_version)

@@ -208,6 +208,10 @@ class Workload:
         """Return what clients said that gave up."""
         return [client.complaint for client in self.clients if client.complaint]
 
+    def errors(self) -> list[str]:
+        """Return the errors that clients were shown and that no retry makes good."""
+        return [f"{client.name}: {said}" for client in self.clients if (said := client.said())]
+
     def finish(self) -> None:
         """Have producers end, then everybody who reads; keep what is wrong with any of them."""
         for group in (self.producers, self._transactors):
