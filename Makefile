@@ -15,7 +15,7 @@ GPUS   ?= 64
 SEEDS  ?= 1000
 CORES  := $(shell getconf _NPROCESSORS_ONLN)
 
-.PHONY: run demo test test-cluster test-spark check format bench bench-quick chaos chaos-cluster failover compat-cluster chaos-telemetry spark-cluster fuzz sim clean help
+.PHONY: run demo test test-cluster test-upgrade test-spark check format bench bench-quick chaos chaos-cluster failover compat-cluster chaos-telemetry spark-cluster fuzz sim clean help
 
 help: ## Show the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -54,6 +54,9 @@ test: $(VENV)/.dev ## Run the tests.
 
 test-cluster: $(VENV)/.dev ## The long tests of clusters: their commands, every mutant of the simulation (minutes).
 	@$(BIN)/python -m pytest -q tests/cli/test_cluster.py tests/simulation -m slow
+
+test-upgrade: $(VENV)/.dev ## Upgrade and roll back a cluster under load, from release 0.1.0 (built from git) and back (minutes).
+	@$(BIN)/python -m pytest -q tests/chaos/cluster/test_upgrade.py -m slow
 
 check: $(VENV)/.dev ## Format, lint, types, layers and tests.
 	@$(BIN)/ruff format --check .

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 
 from barnabas.testing.cluster_ledger import read_acks
@@ -54,6 +55,7 @@ class Upgrade:
                 "steps": self.steps,
                 **asdict(verdict),
                 "errors": self.load.errors(),
+                "retried": self.load.retried(),
                 "longest_pause_ms": self.longest_pause_ms(),
             }
 
@@ -86,7 +88,7 @@ class Upgrade:
         run_release(node, release)
         node.start()
         self.cluster.wait_healthy((LOAD, LEDGER))
-        step = {
+        step: dict[str, object] = {
             "step": "roll back" if release else "upgrade",
             "broker": number,
             "killed": kill,
@@ -154,8 +156,7 @@ class Upgrade:
 
 def _longest_gap(times_us: list[int]) -> int:
     ordered = sorted(times_us)
-    pairs = zip(ordered, ordered[1:], strict=False)
-    return max((later - earlier for earlier, later in pairs), default=0)
+    return max((later - earlier for earlier, later in pairwise(ordered)), default=0)
 
 
 def upgrade(folder: Path, releases: Path = RELEASES) -> dict[str, object]:

@@ -89,6 +89,33 @@ def test_a_question_and_its_answer(cast: Cast) -> None:
     assert cast.heard == [response]
 
 
+def test_a_broker_of_another_release_is_asked_in_its_own_version(cast: Cast) -> None:
+    request = VoteRequest(cluster_id="c", voter_id=2)
+    cast.listen(cast.peers.ask(REGISTERED, request, timeout_ms=70))
+    assert cast.asked.for_versions is not None
+    older = cast.asked.for_versions(0, 1)
+    assert older is not None
+    assert (older.address, older.api_version, older.timeout_ms) == (cast.asked.address, 1, 70)
+    assert decode_exact(VoteRequest, 1, older.body).voter_id == 2
+    response = VoteResponse(error_code=3)
+    older.done(memoryview(encoder(VoteResponse, 1)(response)))
+    assert cast.heard == [response]
+
+
+@pytest.mark.parametrize(
+    ("served", "says"), [((0, -1), "no version of Vote"), ((7, 9), "versions 7 to 9 of Vote")]
+)
+def test_a_broker_with_which_there_is_no_common_version(
+    cast: Cast, served: tuple[int, int], says: str
+) -> None:
+    cast.listen(cast.peers.ask(REGISTERED, VoteRequest()))
+    assert cast.asked.for_versions is not None
+    assert cast.asked.for_versions(*served) is None
+    (failure,) = cast.failures
+    assert isinstance(failure, PeerLostError)
+    assert f"two:9192 cannot be asked: it serves {says}; this release knows 0 to 2" in str(failure)
+
+
 @pytest.mark.parametrize("body", [None, memoryview(b""), memoryview(b"\x01\x02\x03")])
 def test_no_answer_or_none_that_makes_sense(cast: Cast, body: memoryview | None) -> None:
     cast.listen(cast.peers.ask(VOTER, VoteRequest()))
