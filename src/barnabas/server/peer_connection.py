@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 JOIN_BYTES_MAX = 256 * 1024
 REPLY_BYTES_MIN = 4
-HELLO_TIMEOUT_MS = 10_000
-"""What is asked behind it mostly gives up the connection earlier."""
+HELLO_TIMEOUT_MS = 2_000
+"""How long the other broker may take to say which versions it serves."""
 
 _LENGTH = Struct(">i")
 _REQUEST_HEAD = Struct(">ihhih")
@@ -197,9 +197,21 @@ class PeerConnection:
 
     def _timed(self, ask: Ask) -> Question:
         timers = self._server.node.timers
-        return Question(
-            ask, timers.after(ask.timeout_ms, lambda: self.close("it did not answer in time"))
-        )
+        question = Question(ask, timers.after(ask.timeout_ms, lambda: self._time_out(question)))
+        return question
+
+    def _time_out(self, question: Question) -> None:
+        """Give up the connection, or one question where the connection has only just begun.
+
+        On a slow link the question for versions may take longer than others may wait. It goes on,
+        else a connection would be given up each time before it can be used.
+        """
+        if self._open and question in self._unsent:
+            self._unsent.remove(question)
+            self._connections.lost += 1
+            _tell(question.ask.done, None)
+        else:
+            self.close("it did not answer in time")
 
     def _hello(self) -> Ask:
         """Return the request that begins the connection."""
@@ -241,7 +253,7 @@ class PeerConnection:
                 "a peer does not serve a request's version", version=ask.api_version, **facts
             )
             self._server.soon(lambda: _tell(ask.done, None))
-        elif (other := ask.for_versions(low, high)) is not None:
+        elif (other := _translated(ask.for_versions, low, high)) is not None:
             question.ask = other
             self._send(question)
             return
@@ -426,6 +438,15 @@ def _body_at(ask: Ask, content: memoryview) -> int:
         return 5 if content[4] == 0 else skip_tags(content, 4, len(content))
     except (struct_error, IndexError):
         raise WireError("an answer ends within its header") from None
+
+
+def _translated(for_versions: Callable[[int, int], Ask | None], low: int, high: int) -> Ask | None:
+    """Return a request in another version; a mistake of its asker's is not the others'."""
+    try:
+        return for_versions(low, high)
+    except Exception:
+        log.exception("an event failed", callback="Ask.for_versions")
+        return None
 
 
 def _tell(done: Callable[[memoryview | None], None], body: memoryview | None) -> None:

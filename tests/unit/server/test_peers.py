@@ -286,6 +286,27 @@ def test_brokers_that_have_no_version_in_common(pair: Pair) -> None:
         assert len(pair.asker.peers) == 1, "the connection serves other requests still"
 
 
+def test_a_slow_answer_to_the_first_question_does_not_end_the_connection(pair: Pair) -> None:
+    """On a slow link requests may run out of time before the connection can be used."""
+    go_on, connections = asyncio.Event(), 0
+
+    async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+        await go_on.wait()
+        writer.write(listing(ALL_OF_TODAY))
+        await heartbeats(reader, writer)
+
+    with stranger(pair, slow, None) as address:
+        patient = pair.ask(beat(1), address=address)
+        assert pair.wait(pair.ask(beat(2), address=address, timeout_ms=20)) is None
+        assert pair.asker.peers.lost == 1
+        go_on.set()
+        assert pair.wait(patient).throttle_time_ms == 2
+        assert connections == 1
+
+
 def test_a_peer_that_does_not_know_the_version_of_the_first_question() -> None:
     keys = [ApiVersion(api_key=HEARTBEAT, min_version=0, max_version=1)]
     older = ApiVersionsResponse(error_code=35, api_keys=keys)
