@@ -125,8 +125,9 @@ class Controlling:
 
     def _check_level(self, request: BrokerRegistrationRequest) -> None:
         """Refuse a broker that is too old for the cluster, and say so once for each process."""
+        draft = self._node.draft  # raises where another node controls the cluster
         try:
-            check_registration(self._node.draft, request)
+            check_registration(draft, request)
         except ApiError as error:
             if self._refused.get(request.broker_id) != request.incarnation_id:
                 self._refused[request.broker_id] = request.incarnation_id

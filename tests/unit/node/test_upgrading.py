@@ -11,7 +11,7 @@ import pytest
 from barnabas.cli import serve
 from barnabas.controller.features import FIRST_RELEASE
 from barnabas.metadata.features import FEATURE, LATEST_LEVEL
-from barnabas.model.errors import ErrorCode, TooOldError
+from barnabas.model.errors import ApiError, ErrorCode, TooOldError
 from barnabas.model.pending import Pending
 from barnabas.node import membership, upgrading
 from barnabas.node.node import Node
@@ -89,14 +89,18 @@ def node_of(host: Host) -> Node:
 
 
 @pytest.fixture
+def three() -> Three:
+    return Three()
+
+
+@pytest.fixture
 def old_three(monkeypatch: pytest.MonkeyPatch) -> Three:
     """A cluster at level 1, all of whose brokers are of today's release by now."""
     monkeypatch.setattr("barnabas.node.controlling.LATEST_LEVEL", 1)
     return Three()
 
 
-def test_a_new_cluster_is_at_the_latest_level() -> None:
-    three = Three()
+def test_a_new_cluster_is_at_the_latest_level(three: Three) -> None:
     assert three.levels() == {LATEST_LEVEL}
     assert three.update() == ""
 
@@ -166,6 +170,15 @@ def test_a_broker_of_an_older_release_is_not_registered(monkeypatch: pytest.Monk
     host.start()
     with pytest.raises(TooOldError, match=r"does not register broker .* knows levels 1 to 2"):
         three.until(three.is_whole)
+
+
+def test_who_does_not_control_does_not_judge(three: Three) -> None:
+    """A broker that asks the wrong node is sent on, not called too old."""
+    node = node_of(three.other)
+    request = node.membership.registration()
+    with pytest.raises(ApiError, match="another node controls"):
+        node.controlling.register(request)
+    assert not node.outbox
 
 
 def test_a_broker_that_reads_of_a_later_level_stops(monkeypatch: pytest.MonkeyPatch) -> None:
