@@ -88,19 +88,21 @@ class Peers:
         key = KEYS[type(request).__name__]
         answer: Pending[Any] = Pending()
 
-        def in_version(version: int) -> Ask:
-            heard = partial(_heard, address, key, version, answer)
-            body = encoder(type(request), version)(request)
-            return Ask(address, lane, key, version, body, timeout_ms, heard, for_versions)
+        version = APIS[key].high
 
         def for_versions(low: int, high: int) -> Ask | None:
             try:
-                return in_version(nearest_version(key, APIS[key].high, low, high))
+                other = nearest_version(key, version, low, high)
+                body = encoder(type(request), other)(request)
             except ValueError as error:  # or the version cannot carry what the request says
                 answer.fail(PeerLostError(f"{address} cannot be asked: {error}"))
                 return None
+            heard = partial(_heard, address, key, other, answer)
+            return Ask(address, lane, key, other, body, timeout_ms, heard)
 
-        self._outbox.append(in_version(APIS[key].high))
+        body = encoder(type(request), version)(request)
+        heard = partial(_heard, address, key, version, answer)
+        self._outbox.append(Ask(address, lane, key, version, body, timeout_ms, heard, for_versions))
         return answer
 
     def ask_voter(

@@ -1,5 +1,6 @@
 """Whom a node asks, where, and what it hears."""
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -179,3 +180,18 @@ def test_a_node_that_cannot_answer_itself(
     cast.listen(cast.peers.ask(ME, VoteRequest()))
     assert not cast.outbox
     assert [type(failure) for failure in cast.failures] == [PeerLostError]
+
+
+def test_a_question_leaves_no_cycles_behind(cast: Cast) -> None:
+    """They would wait for the garbage collector, which stops the event loop."""
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(10):
+            cast.listen(cast.peers.ask(REGISTERED, VoteRequest()))
+            cast.asked.done(None)
+            cast.outbox.clear()
+        cast.failures.clear()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
