@@ -13,7 +13,7 @@ from barnabas.controller.features import check_registration
 from barnabas.controller.heartbeats import Heartbeats
 from barnabas.controller.in_sync import alter_partition
 from barnabas.effects import Notice
-from barnabas.metadata.features import LATEST_LEVEL
+from barnabas.metadata.features import FIRST_LEVEL
 from barnabas.metadata.image import BROKER
 from barnabas.metadata.records import (
     ClusterFormed,
@@ -73,9 +73,10 @@ class Controlling:
         self._heartbeats.begin(node.draft, node.timers.now_ms, node.quorum.raft.end_offset)
         if not node.draft.cluster_id:
             named = node.settings.cluster.cluster_id or self._new_cluster_id()
-            # A new cluster needs no upgrade: brokers of older releases cannot be part of it.
-            level = FeatureLevelChanged(level=LATEST_LEVEL)
-            self._propose([level, ClusterFormed(cluster_id=named)])
+            formed: list[MetadataRecord] = [ClusterFormed(cluster_id=named)]
+            if node.first_level > FIRST_LEVEL:  # which no record says
+                formed.insert(0, FeatureLevelChanged(level=node.first_level))
+            self._propose(formed)
         if not node.is_alone:
             self._every(WATCH_MS, self._fence_the_silent)
             self._every(PROBE_MS, self._probing.look_around)

@@ -96,7 +96,7 @@ def three() -> Three:
 @pytest.fixture
 def old_three(monkeypatch: pytest.MonkeyPatch) -> Three:
     """A cluster at level 1, all of whose brokers are of today's release by now."""
-    monkeypatch.setattr("barnabas.node.controlling.LATEST_LEVEL", 1)
+    monkeypatch.setattr("barnabas.node.node.LATEST_LEVEL", 1)
     return Three()
 
 
@@ -195,7 +195,7 @@ def test_a_lone_broker_of_an_older_release_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as later:
-        later.setattr("barnabas.node.controlling.LATEST_LEVEL", 3)
+        later.setattr("barnabas.node.node.LATEST_LEVEL", 3)
         later.setattr("barnabas.node.quorum.LATEST_LEVEL", 3)
         talk = Dialogue(tmp_path)
         talk.node.stop()
@@ -212,7 +212,7 @@ def test_a_lone_broker_of_an_older_release_says_what_to_do(
 def test_clients_raise_the_level(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
-    monkeypatch.setattr("barnabas.node.controlling.LATEST_LEVEL", 1)
+    monkeypatch.setattr("barnabas.node.node.LATEST_LEVEL", 1)
     talk = Dialogue(tmp_path)
 
     def ask(name: str, level: int) -> UpdateFeaturesResponse:
