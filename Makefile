@@ -15,7 +15,7 @@ GPUS   ?= 64
 SEEDS  ?= 1000
 CORES  := $(shell getconf _NPROCESSORS_ONLN)
 
-.PHONY: run demo test test-cluster test-long test-spark check format bench bench-quick chaos chaos-cluster failover compat-cluster chaos-telemetry spark-cluster fuzz sim clean help
+.PHONY: run demo test test-cluster test-long test-upgrade test-spark check format bench bench-quick chaos chaos-cluster failover compat-cluster chaos-telemetry spark-cluster fuzz sim clean help
 
 help: ## Show the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -57,6 +57,9 @@ test-cluster: $(VENV)/.dev ## The long tests of clusters: their commands, every 
 
 test-long: $(VENV)/.dev ## Property tests of connections with 2,000 examples (minutes).
 	@CONNECTION_EXAMPLES=2000 $(BIN)/python -m pytest -q tests/property/test_connection.py
+
+test-upgrade: $(VENV)/.dev ## Upgrade and roll back a cluster under load, from release 0.1.0 (built from git) and back (minutes).
+	@$(BIN)/python -m pytest -q tests/chaos/cluster/test_upgrade.py -m slow
 
 check: $(VENV)/.dev ## Format, lint, types, layers and tests.
 	@$(BIN)/ruff format --check .

@@ -73,6 +73,11 @@ class Ask:
     timeout_ms: int
     done: Callable[[memoryview | None], None]
     """Hears the answer without its header; what it is shown is valid during the call alone."""
+    for_versions: Callable[[int, int], "Ask | None"] | None = None
+    """Returns the same request for a broker that serves only versions from a low to a high one.
+
+    Where no such version exists it tells the asker, and returns None.
+    """
 
 
 @dataclass(frozen=True, slots=True)

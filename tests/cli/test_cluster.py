@@ -154,6 +154,16 @@ def test_one_line_says_where_a_healthy_cluster_is(cluster: Cluster) -> None:
     assert all(map(is_gone, pids))
 
 
+def test_a_new_cluster_needs_no_upgrade(cluster: Cluster) -> None:
+    found = json.loads(cluster.run("cluster", "upgrade", "--check", "--json"))
+    assert (found["level"], found["goal"], found["ready"]) == (2, 2, True)
+    assert [each["highest_level"] for each in found["brokers"]] == [2, 2, 2]
+    said = cluster.run("cluster", "upgrade").decode()
+    assert "there is nothing to finalize" in said
+    assert json.loads(cluster.run("cluster", "status", "--json"))["feature_level"] == 2
+    assert "Feature level  2" in cluster.run("cluster", "status").decode()
+
+
 @pytest.mark.slow
 def test_a_dead_broker_is_reported_and_the_next_start_goes_on(tmp_path: Path) -> None:
     folder = tmp_path / "cluster"

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from barnabas.client import Producer
-from barnabas.testing import process
 from barnabas.testing.cluster_processes import ClusterProcesses
 from barnabas.testing.waiting import eventually
 
@@ -19,24 +18,6 @@ PATIENCE_S = 120.0
 OFFSETS = "__consumer_offsets"
 SETTINGS = {"groups.offsets_partitions": 60}
 """More than grow at the same time."""
-
-RAISE_LEVEL = """
-from barnabas.metadata.features import LATEST_LEVEL
-from barnabas.metadata.records import FeatureLevelChanged
-from barnabas.node.controlling import Controlling
-begin = Controlling.begin
-def begin_at_latest_level(self):
-    begin(self)
-    if self._node.draft.feature_level < LATEST_LEVEL:
-        self._propose([FeatureLevelChanged(level=LATEST_LEVEL)])
-Controlling.begin = begin_at_latest_level
-"""
-
-
-@pytest.fixture(autouse=True)
-def latest_level(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have new clusters form at the latest feature level; drop this once they do so themselves."""
-    monkeypatch.setattr(process, "SERVE", RAISE_LEVEL + process.SERVE)
 
 
 class Operator:

@@ -155,3 +155,22 @@ def test_versions_are_listed(jvm: Jvm, broker: Broker) -> None:
     for number, address in enumerate(broker.bootstrap.split(","), 1):
         assert f"{address} (id: {number} rack: null" in done.output
     assert "Produce(0): 0 to 13" in done.output
+
+
+def test_features_are_described_and_updated(jvm: Jvm) -> None:
+    tool = f"{TOOLS}.FeatureCommand"
+    described = jvm.run(tool, "describe").output
+    for name, levels in (("barnabas.version", (1, 2, 2)), ("transaction.version", (0, 2, 2))):
+        low, high, level = levels
+        assert re.search(
+            rf"Feature: {name}\s+SupportedMinVersion: {low}\s+SupportedMaxVersion: {high}\s+"
+            rf"FinalizedVersionLevel: {level}\s+Epoch: \d+",
+            described,
+        ), described
+    again = jvm.run(tool, "upgrade", "--feature", "barnabas.version=2")
+    assert "barnabas.version was upgraded to 2." in again.output
+    lower = jvm.run(tool, "downgrade", "--feature", "barnabas.version=1")
+    assert lower.code != 0
+    assert "the level is 2 and cannot be lowered" in lower.output
+    unknown = jvm.run(tool, "upgrade", "--feature", "some.version=7")
+    assert "there is no such feature" in unknown.output

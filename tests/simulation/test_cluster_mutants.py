@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 
 from barnabas.controller import brokers, in_sync, partition_change
-from barnabas.metadata.features import LATEST_LEVEL
-from barnabas.metadata.records import FeatureLevelChanged
 from barnabas.model.endings import Endings
 from barnabas.model.errors import ApiError
 from barnabas.node.controlling import Controlling
@@ -235,14 +233,6 @@ def votes_are_not_synced(patch: pytest.MonkeyPatch) -> None:
 
 def topics_do_not_grow(patch: pytest.MonkeyPatch) -> None:
     """Topics that are made while brokers are down keep the few copies they got."""
-    begin = Controlling.begin
-
-    def begin_at_latest_level(self: Controlling) -> None:  # as clusters of this release form
-        begin(self)
-        if self._node.draft.feature_level < LATEST_LEVEL:
-            self._propose([FeatureLevelChanged(level=LATEST_LEVEL)])
-
-    patch.setattr(Controlling, "begin", begin_at_latest_level)
     patch.setattr(Controlling, "grow", lambda _: None)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from barnabas.cli import cluster_add, cluster_remove, cluster_up, cluster_vote
+from barnabas.cli import cluster_add, cluster_remove, cluster_up, cluster_upgrade, cluster_vote
 from barnabas.cli.connection import DEFAULT_BOOTSTRAP, Bootstrap, Json, Properties
 from barnabas.cli.durations import parse_duration_ms
 from barnabas.cli.output import console, print_json
@@ -124,4 +124,7 @@ app.command("promote", help=cluster_vote.PROMOTE_HELP, epilog=cluster_vote.PROMO
 )
 app.command("demote", help=cluster_vote.DEMOTE_HELP, epilog=cluster_vote.DEMOTE_EPILOG)(
     cluster_vote.demote
+)
+app.command("upgrade", help=cluster_upgrade.HELP, epilog=cluster_upgrade.EPILOG)(
+    cluster_upgrade.upgrade
 )

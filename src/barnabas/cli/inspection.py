@@ -12,6 +12,9 @@ from barnabas.cli.connection import settings
 from barnabas.cli.factors import ask_factors
 from barnabas.cli.failure import CommandError
 from barnabas.cli.overview import Answers, Overview, overview
+from barnabas.metadata.features import FEATURE, FIRST_LEVEL
+from barnabas.model.version import __version__
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
@@ -58,7 +61,7 @@ def look(bootstrap: str, properties: list[str] | None) -> Overview:
 
 def gather(wire: Wire) -> Answers:
     """Ask for all that an overview is made of."""
-    cluster = describe_cluster(wire)
+    cluster, level = describe_cluster(wire), feature_level(wire)
     disks = probe(cluster.brokers)
     topics = wire.metadata().topics
     factors = ask_factors(wire, topics)
@@ -79,7 +82,20 @@ def gather(wire: Wire) -> Answers:
         factors=factors,
         disks=disks,
         troubles=troubles,
+        feature_level=level,
     )
+
+
+def feature_level(wire: Wire) -> int:
+    """Return the level that the cluster is at, as the broker that answers knows it."""
+    answer = wire.ask_any(versions_request(), ApiVersionsResponse)
+    levels = {each.name: each.max_version_level for each in answer.finalized_features}
+    return levels.get(FEATURE, FIRST_LEVEL)
+
+
+def versions_request() -> ApiVersionsRequest:
+    """Return the question for a broker's versions and features."""
+    return ApiVersionsRequest(client_software_name=CLIENT_ID, client_software_version=__version__)
 
 
 def describe_cluster(wire: Wire) -> DescribeClusterResponse:

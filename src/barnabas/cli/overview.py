@@ -41,6 +41,7 @@ class Answers:
     disks: Mapping[int, Sequence[DescribeLogDirsResult] | str] = field(default_factory=dict)
     """By broker; why there is no answer where there is none."""
     troubles: Sequence[str] = ()
+    feature_level: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,12 +132,15 @@ class Overview:
     quorum: Quorum | None
     partitions: Partitions
     troubles: list[str]
+    feature_level: int | None = None
+    """Which records and requests the brokers may use; None where it was not asked for."""
 
     def as_json(self) -> dict[str, object]:
         """Return what --json prints."""
         quorum = self.quorum
         return {
             "cluster_id": self.cluster_id,
+            "feature_level": self.feature_level,
             "controller": None if quorum is None else quorum.leader,
             "brokers": [asdict(each) for each in self.brokers],
             "quorum": None if quorum is None else quorum.as_json(),
@@ -152,6 +156,7 @@ def overview(answers: Answers, now_ms: int) -> Overview:
         quorum=None if answers.quorum is None else _quorum(answers.quorum, now_ms),
         partitions=_partitions(answers),
         troubles=list(answers.troubles),
+        feature_level=answers.feature_level,
     )
 
 

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from barnabas.model.errors import BrokerError, ConfigError, SyncFailedError
+from barnabas.model.errors import BrokerError, ConfigError, SyncFailedError, TooOldError
 
 if TYPE_CHECKING:
     from barnabas.app import BrokerProcess
@@ -83,7 +83,7 @@ def main(arguments: list[str]) -> int:
         from barnabas.app import serve
 
         serve(settings, lambda broker: _say_ready(options, broker))
-    except (BrokerError, SyncFailedError) as error:
+    except (BrokerError, SyncFailedError, TooOldError) as error:
         sys.stderr.write(f"barnabas: {error}\n")
         return _exit_code(error)
     except OSError as error:

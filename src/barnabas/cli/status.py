@@ -20,6 +20,8 @@ def draw_status(found: Overview) -> "Group":
     from rich.console import Group
 
     parts: list[RenderableType] = [draw_health(verdict(found)), "", _brokers(found)]
+    if found.feature_level is not None:
+        parts += ["", f"Feature level  {found.feature_level}"]
     if found.quorum is not None:
         parts += ["", _quorum_line(found.quorum), _members(found.quorum)]
     return Group(*parts, "", _partitions(found.partitions))

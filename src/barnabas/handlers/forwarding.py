@@ -1,17 +1,18 @@
 """Requests that only the active controller can decide: any broker takes them and passes them on.
 
 The body goes to the controller as it came, and its answer comes back as it is, under the asker's
-correlation id. Where there is no controller, or it is lost before it answers, the asker is told
-NOT_CONTROLLER in the API's own form and asks again; whether it was carried out is not known then.
-A broker that was taken for the controller and is not refuses in the same way: nothing is passed on
-twice.
+correlation id. A controller of an older release is asked in a version that it serves; where that
+cannot say what the client said, the client is told UNSUPPORTED_VERSION. Where there is no
+controller, or it is lost before it answers, the asker is told NOT_CONTROLLER in the API's own form
+and asks again; whether it was carried out is not known then. A broker that was taken for the
+controller and is not refuses in the same way: nothing is passed on twice.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 from barnabas.handlers.alter_configs import Resource
-from barnabas.model.errors import ErrorCode
+from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.node.node import Node
 from barnabas.protocol.apis import APIS, response_class
@@ -91,16 +92,20 @@ def pass_on(node: Node, header: RequestHeader, request: Message, body: bytes) ->
         header.api_key,
         header.api_version,
         body,
+        request=request,
         timeout_ms=MEMBERSHIP_TIMEOUT_MS if slow else TIMEOUT_MS,
     )
     asked.when_done(
-        answer.complete, lambda _: answer.complete_with(lambda: refuse(header, request))
+        answer.complete,
+        lambda error: answer.complete_with(
+            lambda: refuse(header, request, error if isinstance(error, ApiError) else None)
+        ),
     )
     return answer
 
 
-def refuse(header: RequestHeader, request: Message) -> bytes:
-    """Return the body of an answer that sends the asker to the controller."""
+def refuse(header: RequestHeader, request: Message, reason: ApiError | None = None) -> bytes:
+    """Return the body of an answer that sends the asker to the controller, or tells a reason."""
     key, version = header.api_key, header.api_version
     write = _ITEM_BY_ITEM.get(APIS[key].name)
     if write is not None and not (isinstance(request, ElectLeadersRequest) and version > 0):
@@ -108,7 +113,22 @@ def refuse(header: RequestHeader, request: Message) -> bytes:
     else:
         response = response_class(key)()
         response.error_code = ErrorCode.NOT_CONTROLLER  # type: ignore[attr-defined]
+    if reason is not None:
+        _give_reason(response, reason)
     return encoder(type(response), version)(response)
+
+
+def _give_reason(message: Any, reason: ApiError) -> None:  # noqa: ANN401 - any part of an answer
+    """Put another error wherever an answer says NOT_CONTROLLER."""
+    if getattr(message, "error_code", None) == ErrorCode.NOT_CONTROLLER:
+        message.error_code = reason.code
+        if hasattr(message, "error_message"):
+            message.error_message = reason.message
+    for name in message.__slots__:
+        value = getattr(message, name)
+        for part in value if isinstance(value, list) else ():
+            if isinstance(part, Message):
+                _give_reason(part, reason)
 
 
 def _create_topics(request: CreateTopicsRequest) -> CreateTopicsResponse:

@@ -61,6 +61,7 @@ from barnabas.handlers import (
     sync_group,
     txn_offset_commit,
     unregister_broker,
+    update_features,
     write_txn_markers,
 )
 from barnabas.handlers.api_versions import ApiVersionsHandler
@@ -149,6 +150,7 @@ SERVED: dict[int, Api] = {
     45: Api(0, 1, alter_partition_reassignments.handle),
     46: Api(0, 0, list_partition_reassignments.handle),
     55: Api(0, 2, quorum.handle_describe_quorum),
+    57: Api(0, 2, update_features.handle),
     64: Api(0, 0, unregister_broker.handle),
     80: Api(0, 1, quorum.handle_add_voter),
     81: Api(0, 0, quorum.handle_remove_voter),
@@ -170,7 +172,9 @@ PEER_SERVED: dict[int, Api] = {
 # Produce is advertised from 0: see handlers/produce.py.
 ADVERTISED = {key: (0 if key == PRODUCE else api.low, api.high) for key, api in SERVED.items()}
 
-_api_versions = ApiVersionsHandler(ADVERTISED)
+_api_versions = ApiVersionsHandler(
+    ADVERTISED, {key: (api.low, api.high) for key, api in PEER_SERVED.items()}
+)
 SERVED[API_VERSIONS] = Api(0, 4, _api_versions.handle)
 
 
@@ -203,7 +207,7 @@ def dispatch(
     api = _row(header.api_key, peer=peer)
     context = RequestContext(header.api_version, header.client_id, client_host, now_ms, peer)
     if not api.low <= header.api_version <= api.high:
-        return _wrong_version(header), context
+        return _wrong_version(header, peer=peer), context
     head = response_header(header.api_key, header.api_version, header.correlation_id)
     if header.api_key == PRODUCE:
         return _produce(node, frame, header, head, context, shapes), context
@@ -296,9 +300,9 @@ def _fetch_metadata(node: Node, frame: memoryview, header: RequestHeader, head: 
     return [head, encode(answer)]
 
 
-def _wrong_version(header: RequestHeader) -> list[Chunk]:
+def _wrong_version(header: RequestHeader, *, peer: bool) -> list[Chunk]:
     if header.api_key != API_VERSIONS:
         raise WireError(f"{APIS[header.api_key].name} v{header.api_version} is not served")
     encode = encoder(response_class(API_VERSIONS), 0)
     head = response_header(API_VERSIONS, 0, header.correlation_id)
-    return [head, encode(_api_versions.unsupported())]
+    return [head, encode(_api_versions.unsupported(peer=peer))]

@@ -7,7 +7,14 @@ read, so that each one can still be rolled back.
     level 1   release 0.1.0; no record says so
     level 2   `FeatureLevelChanged`, `ReplicationFactorChanged`, and
               `TopicCreated.replication_factor`
+
+Clients see the level as Kafka's feature `barnabas.version`, beside `transaction.version`, which
+every release so far has at 2.
 """
+
+from typing import NamedTuple
+
+from barnabas.model.version import __version__
 
 FEATURE = "barnabas.version"
 FIRST_LEVEL = 1
@@ -15,3 +22,27 @@ FIRST_LEVEL = 1
 LATEST_LEVEL = 2
 WANTED_FACTOR_LEVEL = 2
 """From here on a topic remembers the replication factor it was asked for."""
+
+TRANSACTION_FEATURE = "transaction.version"
+TRANSACTION_LEVEL = 2
+
+INSTALL = (
+    f"this release ({__version__}) knows levels {FIRST_LEVEL} to {LATEST_LEVEL}. "
+    "Install on this machine the release that the other brokers run"
+)
+
+
+class Feature(NamedTuple):
+    """What a cluster agrees on: the levels that this broker knows, and the one in use."""
+
+    low: int
+    high: int
+    level: int
+
+
+def features_at(level: int) -> dict[str, Feature]:
+    """Return all features of a cluster at a feature level, by name."""
+    return {
+        TRANSACTION_FEATURE: Feature(0, TRANSACTION_LEVEL, TRANSACTION_LEVEL),
+        FEATURE: Feature(FIRST_LEVEL, LATEST_LEVEL, level),
+    }

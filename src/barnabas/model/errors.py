@@ -6,7 +6,7 @@ StorageError  the partition cannot be trusted or written; it is fenced
 ConfigError   the operator must change something; the message says what
 PeerLostError another broker did not answer; whether it did what it was asked is not known
 
-SyncFailedError stands apart, for it concerns everybody.
+SyncFailedError and TooOldError stand apart, for they concern everybody.
 """
 
 from collections.abc import Sequence
@@ -93,6 +93,7 @@ class ErrorCode(IntEnum):
     THROTTLING_QUOTA_EXCEEDED = 89
     PRODUCER_FENCED = 90
     INVALID_UPDATE_VERSION = 95
+    FEATURE_UPDATE_FAILED = 96
     SNAPSHOT_NOT_FOUND = 98
     POSITION_OUT_OF_RANGE = 99
     UNKNOWN_TOPIC_ID = 100
@@ -164,6 +165,13 @@ class ConfigError(BrokerError):
 
 class PeerLostError(BrokerError):
     """Another broker did not answer; it may or may not have done what it was asked."""
+
+
+class TooOldError(BaseException):
+    """This release does not know the feature level that its cluster is at, so it must not go on.
+
+    It is no `Exception`, for the same reason as `SyncFailedError`.
+    """
 
 
 class SyncFailedError(BaseException):

@@ -9,15 +9,18 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.controller import brokers, elections, reassignment
+from barnabas.controller.features import check_registration
 from barnabas.controller.growth import grow
 from barnabas.controller.heartbeats import Heartbeats
 from barnabas.controller.in_sync import alter_partition
 from barnabas.effects import Notice
+from barnabas.metadata.features import FIRST_LEVEL
 from barnabas.metadata.image import BROKER
 from barnabas.metadata.records import (
     BrokerChanged,
     ClusterFormed,
     ConfigChanged,
+    FeatureLevelChanged,
     MetadataRecord,
     ProducerIdsReserved,
 )
@@ -26,6 +29,7 @@ from barnabas.model.ids import NodeId
 from barnabas.model.pending import Pending
 from barnabas.model.timers import Timer
 from barnabas.node.probing import Probing
+from barnabas.node.upgrading import Upgrading
 from barnabas.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from barnabas.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -62,6 +66,9 @@ class Controlling:
         self._node = node
         self._heartbeats = Heartbeats(node.settings.cluster.broker_session_timeout_ms)
         self._probing = Probing(node, self._fence_the_dead)
+        self.upgrading = Upgrading(node)
+        self._refused: dict[int, bytes] = {}
+        """Brokers that are too old, each with the process of which the operator was told."""
         self._timers: list[Timer] = []
 
     def begin(self) -> None:
@@ -70,7 +77,10 @@ class Controlling:
         self._heartbeats.begin(node.draft, node.timers.now_ms, node.quorum.raft.end_offset)
         if not node.draft.cluster_id:
             named = node.settings.cluster.cluster_id or self._new_cluster_id()
-            self._propose([ClusterFormed(cluster_id=named)])
+            formed: list[MetadataRecord] = [ClusterFormed(cluster_id=named)]
+            if node.first_level > FIRST_LEVEL:  # which no record says
+                formed.insert(0, FeatureLevelChanged(level=node.first_level))
+            self._propose(formed)
         if not node.is_alone:
             self._every(WATCH_MS, self._fence_the_silent)
             self._every(PROBE_MS, self._probing.look_around)
@@ -105,6 +115,7 @@ class Controlling:
     def register(self, request: BrokerRegistrationRequest) -> Pending[BrokerRegistrationResponse]:
         """Take in a broker's process."""
         node, now_ms = self._node, self._node.timers.now_ms
+        self._check_level(request)
         registration = brokers.register(
             node.draft,
             request,
@@ -117,6 +128,18 @@ class Controlling:
         if registration.records:
             self._heartbeats.registered(request.broker_id, now_ms, end_offset)
         return pending
+
+    def _check_level(self, request: BrokerRegistrationRequest) -> None:
+        """Refuse a broker that is too old for the cluster, and say so once for each process."""
+        draft = self._node.draft  # raises where another node controls the cluster
+        try:
+            check_registration(draft, request)
+        except ApiError as error:
+            if self._refused.get(request.broker_id) != request.incarnation_id:
+                self._refused[request.broker_id] = request.incarnation_id
+                facts = {"broker": request.broker_id, "problem": error.message}
+                self._node.outbox.append(Notice("error", "a broker is too old", facts))
+            raise
 
     def heartbeat(self, request: BrokerHeartbeatRequest) -> Pending[BrokerHeartbeatResponse]:
         """Hear of a broker: let it in, or let it go."""

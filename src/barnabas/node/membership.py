@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from barnabas.controller.brokers import CLIENT_LISTENER, PEER_LISTENER
 from barnabas.effects import Notice
+from barnabas.metadata.features import FEATURE, FIRST_LEVEL, INSTALL, LATEST_LEVEL
 from barnabas.metadata.image import Image
-from barnabas.model.errors import ErrorCode
+from barnabas.model.errors import ErrorCode, TooOldError
 from barnabas.model.ids import NodeId
 from barnabas.model.pending import Pending
 from barnabas.model.timers import Timer
@@ -27,6 +28,7 @@ from barnabas.protocol.messages.broker_heartbeat import (
 from barnabas.protocol.messages.broker_registration import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
+    Feature,
     Listener,
 )
 
@@ -119,6 +121,13 @@ class Membership:
                 Listener(name=CLIENT_LISTENER, host=host, port=port),
                 Listener(name=PEER_LISTENER, host=peer.host, port=peer.port),
             ],
+            features=[
+                Feature(
+                    name=FEATURE,
+                    min_supported_version=FIRST_LEVEL,
+                    max_supported_version=LATEST_LEVEL,
+                )
+            ],
             rack=node.settings.broker.rack,
             log_dirs=[node.quorum.raft.directory],
             previous_broker_epoch=self.last_epoch,
@@ -137,6 +146,11 @@ class Membership:
         answer.when_done(self._registered, lambda _: self._again(RETRY_MS))
 
     def _registered(self, response: BrokerRegistrationResponse) -> None:
+        if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
+            raise TooOldError(
+                f"the controller does not register broker {self._node.node_id}, because its "
+                f"release does not know the cluster's feature level; {INSTALL}"
+            )
         if response.error_code:
             if response.error_code != ErrorCode.NOT_CONTROLLER:  # else it is about to change
                 self._complain("the controller does not register this broker", response.error_code)

@@ -13,6 +13,7 @@ from barnabas.controller.configs import altered_defaults
 from barnabas.controller.placement import live_brokers, racks_of
 from barnabas.effects import Address, Effect
 from barnabas.metadata import topic_config
+from barnabas.metadata.features import LATEST_LEVEL
 from barnabas.metadata.image import BROKER, BrokerImage, Image, TopicImage
 from barnabas.metadata.records import (
     ConfigChanged,
@@ -71,6 +72,8 @@ class Node:
         self.peer_address = Address(settings.cluster.host, settings.cluster.port)
         """Where other brokers find this one."""
         self.partitions_max = topic_decisions.PARTITIONS_MAX
+        self.first_level = LATEST_LEVEL
+        """The feature level of a cluster that this node forms."""
         self.static_defaults = topic_config.defaults_from(settings)
         self._acts = False
         self._stopped_in_epoch: int | None = None

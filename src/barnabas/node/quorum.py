@@ -16,9 +16,10 @@ from random import Random
 from typing import NamedTuple, Protocol
 
 from barnabas.effects import Effect
+from barnabas.metadata.features import INSTALL, LATEST_LEVEL
 from barnabas.metadata.image import Image
-from barnabas.metadata.records import MetadataRecord, decode, encode
-from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.metadata.records import FeatureLevelChanged, MetadataRecord, decode, encode
+from barnabas.model.errors import ApiError, ErrorCode, TooOldError
 from barnabas.model.ids import NodeId
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Disk
@@ -123,14 +124,14 @@ class Quorum:
         """Begin anew from a snapshot."""
         image = Image()
         for key, value in records:
-            image.replay(decode(key, value))
+            image.replay(_known(decode(key, value)))
         self.image = image
         self._applied(self.raft.high_watermark)
         self._follower.metadata_changed(None)
 
     def committed(self, records: Sequence[tuple[bytes, bytes]], end_offset: int) -> None:
         """Take in one batch, and act on it."""
-        changes = [decode(key, value) for key, value in records]
+        changes = [_known(decode(key, value)) for key, value in records]
         for change in changes:
             self.image.replay(change)
         self._applied(end_offset)
@@ -168,3 +169,10 @@ class Quorum:
     def _answer(self) -> None:
         while self._proposals and self._proposals[0].required_offset <= self.offset:
             self._proposals.popleft().answer.complete(result=True)
+
+
+def _known(record: MetadataRecord) -> MetadataRecord:
+    """Return a record; stop where records may follow that this release cannot read."""
+    if isinstance(record, FeatureLevelChanged) and record.level > LATEST_LEVEL:
+        raise TooOldError(f"the cluster's feature level is {record.level}; {INSTALL}")
+    return record

@@ -17,7 +17,7 @@ from typing import Any
 
 from barnabas.effects import Ask, Clean, Effect, Flush, Notice, Remove, Verify
 from barnabas.logs import get
-from barnabas.model.errors import SyncFailedError
+from barnabas.model.errors import SyncFailedError, TooOldError
 from barnabas.node.node import Node
 from barnabas.server.peers import PeerConnections
 from barnabas.server.sync_threads import SyncThreads
@@ -175,4 +175,11 @@ def stop_at_once(error: BaseException) -> None:
     """End the process after a failed sync, without a word to anybody who waits for an answer."""
     with contextlib.suppress(Exception):
         log.error("a sync failed, so this process stops", problem=str(error.__cause__ or error))
+    os._exit(CANNOT_GO_ON)
+
+
+def stop_too_old(error: TooOldError) -> None:
+    """End the process: its release cannot read the cluster's metadata."""
+    with contextlib.suppress(Exception):
+        log.error("this release is too old for its cluster, so it stops", problem=str(error))
     os._exit(CANNOT_GO_ON)

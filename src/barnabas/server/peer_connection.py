@@ -1,11 +1,12 @@
 """One connection that this broker made to another: questions out, answers in, in order.
 
-    looking up a name -> connecting -> open -> closed
+    looking up a name -> connecting -> asking for versions -> open -> closed
 
-Requests leave in the order they were asked, without waiting for each other, and are answered in
-that order; the correlation id proves it. Whatever goes wrong ends the connection, and who still
-waits on it is told None. A question that is not answered in time is such a thing too: the answers
-behind it could not come before.
+The first request is ApiVersions; the others wait for its answer, and leave in a version that both
+brokers know. Requests leave in the order they were asked, without waiting for each other, and are
+answered in that order; the correlation id proves it. Whatever goes wrong ends the connection, and
+who still waits on it is told None. A question that is not answered in time is such a thing too:
+the answers behind it could not come before.
 """
 
 import errno
@@ -28,6 +29,13 @@ from barnabas.model.timers import Timer
 from barnabas.protocol.apis import APIS
 from barnabas.protocol.headers import API_VERSIONS
 from barnabas.protocol.primitives import skip_tags
+from barnabas.server.peer_versions import (
+    NOT_SERVED,
+    VERSION,
+    Versions,
+    hello_body,
+    served_versions,
+)
 
 if TYPE_CHECKING:
     from barnabas.server.peers import PeerConnections
@@ -35,6 +43,8 @@ if TYPE_CHECKING:
 
 JOIN_BYTES_MAX = 256 * 1024
 REPLY_BYTES_MIN = 4
+HELLO_TIMEOUT_MS = 2_000
+"""How long the other broker may take to say which versions it serves."""
 
 _LENGTH = Struct(">i")
 _REQUEST_HEAD = Struct(">ihhih")
@@ -48,13 +58,13 @@ Place = tuple[int, tuple[Any, ...]]
 
 
 class Question:
-    """A request that waits for its answer."""
+    """A request that waits for its answer, or to be sent."""
 
     __slots__ = ("ask", "correlation_id", "timer")
 
-    def __init__(self, ask: Ask, correlation_id: int, timer: Timer) -> None:
+    def __init__(self, ask: Ask, timer: Timer) -> None:
         self.ask = ask
-        self.correlation_id = correlation_id
+        self.correlation_id = 0
         self.timer = timer
 
 
@@ -79,6 +89,9 @@ class PeerConnection:
         self._correlation_id = 0
         self._out: deque[Buffer] = deque()
         self._questions: deque[Question] = deque()
+        self._unsent: deque[Question] = deque()
+        """Until it is known which versions the other broker serves."""
+        self._versions: Versions | None = None
         self._head = bytearray()
         self._frame: bytearray | None = None
         self._frame_bytes = 0
@@ -87,7 +100,7 @@ class PeerConnection:
     @property
     def waits(self) -> bool:
         """Whether somebody waits for an answer."""
-        return bool(self._questions)
+        return bool(self._questions or self._unsent)
 
     # --- making the connection ---
 
@@ -168,22 +181,94 @@ class PeerConnection:
         loop, run_event = self._server.loop, self._server.run_event
         loop.add_reader(self._descriptor, run_event, self._on_readable)
         self._set_writing(wanted=False)
+        self._send(self._timed(self._hello()))
         self.flush()
 
     # --- asking ---
 
     def queue(self, ask: Ask) -> None:
         """Put a request in line."""
+        question = self._timed(ask)
+        self.last_used_ms = self._server.node.timers.now_ms
+        if self._versions is None:
+            self._unsent.append(question)
+        else:
+            self._send_served(question, self._versions)
+
+    def _timed(self, ask: Ask) -> Question:
         timers = self._server.node.timers
+        question = Question(ask, timers.after(ask.timeout_ms, lambda: self._time_out(question)))
+        return question
+
+    def _time_out(self, question: Question) -> None:
+        """Give up the connection, or one question where the connection has only just begun.
+
+        On a slow link the question for versions may take longer than others may wait. It goes on,
+        else a connection would be given up each time before it can be used.
+        """
+        if self._open and question in self._unsent:
+            self._unsent.remove(question)
+            self._connections.lost += 1
+            _tell(question.ask.done, None)
+        else:
+            self.close("it did not answer in time")
+
+    def _hello(self) -> Ask:
+        """Return the request that begins the connection."""
+        address, lane = self.key
+        return Ask(
+            address,
+            lane,
+            API_VERSIONS,
+            VERSION,
+            hello_body(),
+            HELLO_TIMEOUT_MS,
+            self._learn_versions,
+        )
+
+    def _learn_versions(self, body: memoryview | None) -> None:
+        """Hear what the other broker serves, and send what waited for that."""
+        if body is None:
+            return  # the connection is closed
+        try:
+            self._versions = served_versions(body)
+        except WireError as error:
+            self.close(str(error))
+            return
+        waiting, self._unsent = self._unsent, deque()
+        for question in waiting:
+            self._send_served(question, self._versions)
+        self.flush()
+
+    def _send_served(self, question: Question, versions: Versions) -> None:
+        """Send a request in a version that the other broker serves, or tell that there is none."""
+        ask = question.ask
+        low, high = versions.get(ask.api_key, NOT_SERVED)
+        if low <= ask.api_version <= high:
+            self._send(question)
+            return
+        if ask.for_versions is None:
+            facts = {"peer": str(self._address), "api": APIS[ask.api_key].name}
+            log.warning(
+                "a peer does not serve a request's version", version=ask.api_version, **facts
+            )
+            self._server.soon(lambda: _tell(ask.done, None))
+        elif (other := _translated(ask.for_versions, low, high)) is not None:
+            question.ask = other
+            self._send(question)
+            return
+        question.timer.cancel()
+
+    def _send(self, question: Question) -> None:
+        ask = question.ask
         number = self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        timer = timers.after(ask.timeout_ms, lambda: self.close("it did not answer in time"))
-        self._questions.append(Question(ask, number, timer))
+        question.correlation_id = number
+        self._questions.append(question)
         flexible = b"\0" if ask.api_version >= APIS[ask.api_key].flexible_from else b""
         size = _REQUEST_HEAD.size - 4 + len(self._client_id) + len(flexible) + len(ask.body)
         head = _REQUEST_HEAD.pack(size, ask.api_key, ask.api_version, number, len(self._client_id))
         self._out.append(head + self._client_id + flexible)
         self._out.append(ask.body)
-        self.last_used_ms = timers.now_ms
 
     def flush(self) -> None:
         """Send as much as the kernel takes."""
@@ -302,7 +387,8 @@ class PeerConnection:
         body = content[_body_at(self._questions[0].ask, content) :]
         question = self._questions.popleft()
         question.timer.cancel()
-        self._connections.answered += 1
+        if self._versions is not None:
+            self._connections.answered += 1
         _tell(question.ask.done, body)
 
     # --- the end ---
@@ -311,12 +397,13 @@ class PeerConnection:
         """Give up: everybody who still waits is told so."""
         if self.closed:
             return
-        questions = list(self._questions)
+        questions = [*self._questions, *self._unsent]
         if questions:
             log.debug("lost a peer", peer=str(self._address), lane=self.key[1], problem=problem)
-        self._connections.lost += len(questions)
         self.drop()
         for question in questions:
+            if question.ask.done != self._learn_versions:
+                self._connections.lost += 1
             _tell(question.ask.done, None)
 
     def drop(self) -> None:
@@ -324,9 +411,10 @@ class PeerConnection:
         self.closed = True
         self._connections.forget(self)
         self._let_go()
-        for question in self._questions:
+        for question in (*self._questions, *self._unsent):
             question.timer.cancel()
         self._questions.clear()
+        self._unsent.clear()
         self._out.clear()
         self._head.clear()
         self._frame = None
@@ -350,6 +438,15 @@ def _body_at(ask: Ask, content: memoryview) -> int:
         return 5 if content[4] == 0 else skip_tags(content, 4, len(content))
     except (struct_error, IndexError):
         raise WireError("an answer ends within its header") from None
+
+
+def _translated(for_versions: Callable[[int, int], Ask | None], low: int, high: int) -> Ask | None:
+    """Return a request in another version; a mistake of its asker's is not the others'."""
+    try:
+        return for_versions(low, high)
+    except Exception:
+        log.exception("an event failed", callback="Ask.for_versions")
+        return None
 
 
 def _tell(done: Callable[[memoryview | None], None], body: memoryview | None) -> None:

@@ -17,13 +17,13 @@ from typing import cast
 from barnabas.handlers.registry import serve_itself
 from barnabas.handlers.shapes import Shapes
 from barnabas.logs import get
-from barnabas.model.errors import SyncFailedError
+from barnabas.model.errors import SyncFailedError, TooOldError
 from barnabas.model.ports import File
 from barnabas.node.node import Node
 from barnabas.server.buffers import BufferPool
 from barnabas.server.connection import Connection
 from barnabas.server.disk import OsFile
-from barnabas.server.effects import EffectDriver, stop_at_once
+from barnabas.server.effects import EffectDriver, stop_at_once, stop_too_old
 from barnabas.server.listener import Listener
 from barnabas.server.peers import PeerConnections
 
@@ -122,6 +122,8 @@ class Server:
             callback(*arguments)
         except SyncFailedError as error:
             stop_at_once(error)
+        except TooOldError as error:
+            stop_too_old(error)
         except Exception:
             # One event's failure is not the others': whatever it was, the loop goes on.
             log.exception("an event failed", callback=getattr(callback, "__qualname__", "?"))

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from functools import partial
 from random import Random
 
+from barnabas.metadata.features import FIRST_LEVEL, LATEST_LEVEL
 from barnabas.model.ids import TopicId
 from barnabas.node.partition import Partition
 from barnabas.sim.calm import Calm, all_in_sync, check_factors
@@ -26,6 +27,7 @@ from barnabas.sim.quorum import Quorum
 from barnabas.sim.run import END_MS, SMALL_SEGMENT_BYTES, Result, Run, played
 from barnabas.sim.scenario import DATA, SHARED, TOPICS, Theme
 from barnabas.sim.weather import Weather
+from barnabas.sim.world import InvariantError
 
 SKEW_MS_MAX = 300_000
 BOOT_MS = 60_000
@@ -82,6 +84,8 @@ class ClusterRun(Run):
     def _boot(self) -> None:
         rng = self.world.rng
         for host in self.cluster.hosts:
+            # Half of the worlds begin as the first release left them, and may be upgraded.
+            host.first_level = FIRST_LEVEL if self.world.seed % 2 else LATEST_LEVEL
             host.skew_ms = rng.choice((0, rng.randint(-SKEW_MS_MAX, SKEW_MS_MAX)))
             self.world.after(rng.randint(0, 500), host.start)
         founder = Founder(self.world, self.cluster, "founder")
@@ -125,6 +129,14 @@ class ClusterRun(Run):
         self.world.run_until(self._is_at_rest, self.world.now_ms + END_MS, "all is quiet again")
         self.copies.compare_all(self.cluster)
         check_factors(self.cluster)
+        self._compare_levels()
+
+    def _compare_levels(self) -> None:
+        """Check that all brokers are at one feature level, and at what an operator was told."""
+        levels = {node.image.feature_level for node in self.cluster.nodes}
+        told = [each.level for each in self.scenario.actors if isinstance(each, Operator)]
+        if len(levels) != 1 or max(told, default=0) > max(levels):
+            raise InvariantError(f"brokers are at levels {levels}, operators were told {told}")
 
 
 def run_cluster(

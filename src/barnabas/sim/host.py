@@ -16,6 +16,7 @@ from random import Random
 
 from barnabas.effects import Address, Ask, Effect, Flush, Notice, Remove
 from barnabas.handlers.registry import serve_itself
+from barnabas.metadata.features import LATEST_LEVEL
 from barnabas.model.settings import (
     BrokerSettings,
     GroupSettings,
@@ -87,6 +88,8 @@ class Host:
         """Called when the broker has asked another for something."""
         self.skew_ms = 0
         """How far the clock on the wall is ahead."""
+        self.first_level = LATEST_LEVEL
+        """The feature level of a cluster that it forms."""
         self.damaged = False
         """Whether what it has on disk may be wrong."""
         self.serves = False
@@ -106,6 +109,7 @@ class Host:
         self.life += 1
         self.serves = False
         node = Node(self.settings, self.disk, Random(self.world.rng.getrandbits(64)))
+        node.first_level = self.first_level
         serve_itself(node)
         node.timers.now_ms, node.timers.wall_ms = self.world.now_ms, self._wall_ms
         full_room, self.disk.room = self.disk.room, None

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from barnabas.metadata.features import FEATURE, FIRST_LEVEL, LATEST_LEVEL
 from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicPartition
@@ -26,6 +27,7 @@ from barnabas.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from barnabas.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from barnabas.sim.actor import Actor, Asking, Sleep, Talk
 from barnabas.sim.coordinated import Coordinated
 from barnabas.sim.host import START_MS, Host
@@ -97,6 +99,8 @@ class Operator(Operating):
     """Those whose copies are moved about."""
     trial: str | None = None
     """The topic that is about to be deleted."""
+    level = FIRST_LEVEL
+    """The feature level that the cluster is at, as far as the operator was told."""
     _made = 0
 
     def life(self) -> Talk:
@@ -105,7 +109,14 @@ class Operator(Operating):
             yield Sleep(self.rng.randint(300, 3_000))
             if not self.closing:
                 yield from self.rng.choice(
-                    (self._reassign, self._reassign, self._elect, self._configure, self._try_topic)
+                    (
+                        self._reassign,
+                        self._reassign,
+                        self._elect,
+                        self._configure,
+                        self._try_topic,
+                        self._upgrade,
+                    )
                 )()
 
     def _reassign(self) -> Asking:
@@ -138,6 +149,15 @@ class Operator(Operating):
         topic = self.rng.choice(self.partitions).topic
         resource = AlterConfigsResource(resource_type=TOPIC, resource_name=topic, configs=[config])
         yield from self.ask(IncrementalAlterConfigsRequest(resources=[resource]))
+
+    def _upgrade(self) -> Asking:
+        """Finalize the latest feature level, which needs every broker to be there."""
+        update = FeatureUpdateKey(feature=FEATURE, max_version_level=LATEST_LEVEL)
+        answer = yield from self.ask(UpdateFeaturesRequest(feature_updates=[update]))
+        if answer is not None:
+            self.world.note(self.name, f"upgrades: {answer.error_code} {answer.error_message}")
+            if answer.error_code == ErrorCode.NONE:
+                self.level = LATEST_LEVEL
 
     def _try_topic(self) -> Asking:
         """Make a topic and delete it, each as often as it takes."""

@@ -18,6 +18,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from barnabas.testing.cluster_errors import tell_error
 from barnabas.testing.cluster_ledger import (
     SHIFT,
     Fate,
@@ -38,6 +39,7 @@ CLIENT: dict[str, object] = {
     "topic.metadata.refresh.fast.interval.ms": 50,
     "metadata.recovery.strategy": "none",
     "log_level": 2,
+    "error_cb": tell_error,
 }
 PRODUCER: dict[str, object] = {
     **CLIENT,

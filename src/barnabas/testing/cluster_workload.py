@@ -13,6 +13,7 @@ while they are written, and again from the beginning when everything has ended.
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -207,6 +208,16 @@ class Workload:
     def complaints(self) -> list[str]:
         """Return what clients said that gave up."""
         return [client.complaint for client in self.clients if client.complaint]
+
+    def errors(self) -> list[str]:
+        """Return the errors that clients were shown and that no retry makes good."""
+        return [f"{client.name}: {said}" for client in self.clients if (said := client.said())]
+
+    def retried(self) -> dict[str, int]:
+        """Return what members and transactors were refused and tried again, and how often."""
+        diaries = [read_diary(each.ledger) for each in (*self._transactors, *self._members)]
+        lines = [line for diary in diaries for line in diary if "reason" in line]
+        return dict(Counter(f"{line['event']}: {line['reason']}" for line in lines))
 
     def finish(self) -> None:
         """Have producers end, then everybody who reads; keep what is wrong with any of them."""

@@ -74,6 +74,10 @@ class BrokerSubprocess:
         assert self._process is not None, "this broker was never started"
         return self._process
 
+    def set_variable(self, name: str, value: str) -> None:
+        """Give later lives of the broker an environment variable."""
+        self._environment[name] = value
+
     def start(self) -> "BrokerSubprocess":
         """Start it and return once it says that it is ready."""
         self.spawn()

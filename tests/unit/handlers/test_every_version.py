@@ -85,6 +85,7 @@ from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from barnabas.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from barnabas.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -232,6 +233,9 @@ REQUESTS: dict[int, Callable[[int], Message]] = {
     ),
     46: lambda _: ListPartitionReassignmentsRequest(topics=None),
     55: lambda _: DescribeQuorumRequest(),
+    57: lambda _: UpdateFeaturesRequest(
+        feature_updates=[FeatureUpdateKey(feature="barnabas.version", max_version_level=2)]
+    ),
     64: lambda _: UnregisterBrokerRequest(broker_id=7),
     80: lambda _: AddRaftVoterRequest(voter_id=7),
     81: lambda _: RemoveRaftVoterRequest(voter_id=7),

@@ -30,6 +30,7 @@ from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsResource,
 )
 from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from barnabas.protocol.messages.update_features import UpdateFeaturesRequest
 from barnabas.testing.dialogue import Dialogue
 
 BROKER_ID, CONTROLLER_ID = NodeId(1), NodeId(2)
@@ -156,6 +157,41 @@ def test_slow_questions_have_lanes_of_their_own(two: Two) -> None:
     first, second = two.broker.asked
     assert first.lane != second.lane
     assert "control" not in (first.lane, second.lane), "heartbeats would wait for them"
+
+
+# --- a controller of another release ---
+
+
+def test_a_controller_that_serves_less_is_asked_in_its_own_version(two: Two) -> None:
+    exchange = two.broker.send(create("a"), 7)
+    assert two.asked.for_versions is not None
+    other = two.asked.for_versions(2, 5)
+    assert other is not None
+    assert (other.api_key, other.api_version, other.lane) == (19, 5, two.asked.lane)
+    two.broker.asked[:] = [other]
+    two.carry()
+    (topic,) = exchange.answer.topics  # in version 7, whose topic ids the controller does not know
+    assert (topic.name, topic.error_code) == ("a", 0)
+
+
+def test_a_controller_that_does_not_know_the_request(two: Two) -> None:
+    for request in (create("a"), UpdateFeaturesRequest()):
+        two.broker.asked.clear()
+        exchange = two.broker.send(request)
+        assert two.asked.for_versions is not None
+        assert two.asked.for_versions(0, -1) is None
+        answer = exchange.answer
+        refused = answer.topics[0] if isinstance(request, CreateTopicsRequest) else answer
+        assert refused.error_code == ErrorCode.UNSUPPORTED_VERSION
+        assert "the controller is of another release" in refused.error_message
+
+
+def test_a_version_that_cannot_say_it_all_is_not_used(two: Two) -> None:
+    request = DeleteTopicsRequest(topics=[DeleteTopicState(name=None, topic_id=bytes(range(16)))])
+    exchange = two.broker.send(request, 6)
+    assert two.asked.for_versions is not None
+    assert two.asked.for_versions(1, 5) is None
+    assert exchange.answer.responses[0].error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
 # --- where there is no controller ---

@@ -1,5 +1,6 @@
 """Whom a node asks, where, and what it hears."""
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -89,6 +90,33 @@ def test_a_question_and_its_answer(cast: Cast) -> None:
     assert cast.heard == [response]
 
 
+def test_a_broker_of_another_release_is_asked_in_its_own_version(cast: Cast) -> None:
+    request = VoteRequest(cluster_id="c", voter_id=2)
+    cast.listen(cast.peers.ask(REGISTERED, request, timeout_ms=70))
+    assert cast.asked.for_versions is not None
+    older = cast.asked.for_versions(0, 1)
+    assert older is not None
+    assert (older.address, older.api_version, older.timeout_ms) == (cast.asked.address, 1, 70)
+    assert decode_exact(VoteRequest, 1, older.body).voter_id == 2
+    response = VoteResponse(error_code=3)
+    older.done(memoryview(encoder(VoteResponse, 1)(response)))
+    assert cast.heard == [response]
+
+
+@pytest.mark.parametrize(
+    ("served", "says"), [((0, -1), "no version of Vote"), ((7, 9), "versions 7 to 9 of Vote")]
+)
+def test_a_broker_with_which_there_is_no_common_version(
+    cast: Cast, served: tuple[int, int], says: str
+) -> None:
+    cast.listen(cast.peers.ask(REGISTERED, VoteRequest()))
+    assert cast.asked.for_versions is not None
+    assert cast.asked.for_versions(*served) is None
+    (failure,) = cast.failures
+    assert isinstance(failure, PeerLostError)
+    assert f"two:9192 cannot be asked: it serves {says}; this release knows 0 to 2" in str(failure)
+
+
 @pytest.mark.parametrize("body", [None, memoryview(b""), memoryview(b"\x01\x02\x03")])
 def test_no_answer_or_none_that_makes_sense(cast: Cast, body: memoryview | None) -> None:
     cast.listen(cast.peers.ask(VOTER, VoteRequest()))
@@ -122,7 +150,7 @@ def test_votes_do_not_wait_for_fetches(cast: Cast) -> None:
 
 
 def test_what_is_passed_on_comes_back_as_it_is(cast: Cast) -> None:
-    cast.listen(cast.peers.pass_on(VOTER, 19, 7, b"question", timeout_ms=9))
+    cast.listen(cast.peers.pass_on(VOTER, 19, 7, b"question", request=VoteRequest(), timeout_ms=9))
     asked = cast.asked
     assert (asked.address, asked.lane) == (Address("::1", 3), "forward-19")
     assert (asked.api_key, asked.api_version, asked.body) == (19, 7, b"question")
@@ -134,7 +162,7 @@ def test_what_is_passed_on_comes_back_as_it_is(cast: Cast) -> None:
 
 @pytest.mark.parametrize("node_id", [ME, STRANGER])
 def test_nothing_is_passed_on_to_nobody_or_oneself(cast: Cast, node_id: NodeId) -> None:
-    cast.listen(cast.peers.pass_on(node_id, 19, 7, b"", timeout_ms=9))
+    cast.listen(cast.peers.pass_on(node_id, 19, 7, b"", request=VoteRequest(), timeout_ms=9))
     assert not cast.outbox
     assert [type(failure) for failure in cast.failures] == [PeerLostError]
 
@@ -152,3 +180,18 @@ def test_a_node_that_cannot_answer_itself(
     cast.listen(cast.peers.ask(ME, VoteRequest()))
     assert not cast.outbox
     assert [type(failure) for failure in cast.failures] == [PeerLostError]
+
+
+def test_a_question_leaves_no_cycles_behind(cast: Cast) -> None:
+    """They would wait for the garbage collector, which stops the event loop."""
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(10):
+            cast.listen(cast.peers.ask(REGISTERED, VoteRequest()))
+            cast.asked.done(None)
+            cast.outbox.clear()
+        cast.failures.clear()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

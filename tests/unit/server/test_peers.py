@@ -15,8 +15,15 @@ import pytest
 
 from barnabas.effects import Address
 from barnabas.handlers.registry import PEER_SERVED, Api
+from barnabas.model.errors import WireError
 from barnabas.model.pending import Pending
-from barnabas.protocol.messages.api_versions import ApiVersionsRequest
+from barnabas.protocol.codec import encoder
+from barnabas.protocol.headers import parse_request_header, response_header
+from barnabas.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+)
 from barnabas.protocol.messages.broker_heartbeat import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
@@ -28,14 +35,20 @@ from barnabas.protocol.messages.fetch_snapshot import (
     FetchSnapshotResponseTopicSnapshot,
 )
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.server.peer_versions import served_versions
 from barnabas.server.peers import IDLE_MS
 from barnabas.testing.peer_pair import LONG_MS, Pair
 from barnabas.testing.raw_client import RawClient
 
 HEARTBEAT = 63
+REGISTRATION = 62
 FETCH_SNAPSHOT = 59
 LARGE = 30 * 1024 * 1024
 REPLY_HEAD = Struct(">iib")
+LISTING_HEAD = Struct(">ii")
+LENGTH = Struct(">i")
+HELLO_NUMBER = 1
+"""The correlation id of the question for versions."""
 
 hello = ApiVersionsRequest(client_software_name="broker", client_software_version="1")
 
@@ -84,19 +97,45 @@ def large_answer(_: object, request: FetchSnapshotRequest, __: object) -> FetchS
     return FetchSnapshotResponse(topics=[FetchSnapshotResponseTopicSnapshot(partitions=[piece])])
 
 
+ALL_OF_TODAY = {HEARTBEAT: (0, 2), REGISTRATION: (0, 4)}
+
+
 @contextmanager
-def stranger(pair: Pair, talk: Talk) -> Iterator[Address]:
-    """Somebody who listens and answers as he likes."""
+def stranger(
+    pair: Pair, talk: Talk, served: dict[int, tuple[int, int]] | None = ALL_OF_TODAY
+) -> Iterator[Address]:
+    """A stub that says which versions it serves, and then answers as a test wants."""
+
+    ended: list[asyncio.Event] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        ended.append(asyncio.Event())
+        end = ended[-1]
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            if served is not None:
+                await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+                writer.write(listing(served))
             await talk(reader, writer)
         writer.close()
+        end.set()
 
     server = pair.loop.run_until_complete(asyncio.start_server(answer, "127.0.0.1", 0))
     yield Address(*server.sockets[0].getsockname())
     server.close()
+    pair.asker.peers.sweep(pair.asker.node.timers.now_ms + IDLE_MS + 1)
+    for end in ended:
+        pair.wait(end.wait())
     pair.loop.run_until_complete(asyncio.sleep(0))
+
+
+def listing(served: dict[int, tuple[int, int]]) -> bytes:
+    """Return the answer to the first question of a connection."""
+    keys = [
+        ApiVersion(api_key=key, min_version=low, max_version=high)
+        for key, (low, high) in served.items()
+    ]
+    body = encoder(ApiVersionsResponse, 4)(ApiVersionsResponse(api_keys=keys))
+    return LISTING_HEAD.pack(len(body) + 4, HELLO_NUMBER) + body
 
 
 def free_port() -> int:
@@ -187,7 +226,102 @@ def test_answers_that_come_byte_by_byte(pair: Pair) -> None:
 def reply(number: int, body: bytes) -> bytes:
     """Zeros are an answer to a heartbeat: no error, nothing true, no tags."""
     body = body[:10]
-    return REPLY_HEAD.pack(len(body) + 5, number, 0) + body
+    return REPLY_HEAD.pack(len(body) + 5, HELLO_NUMBER + number, 0) + body
+
+
+# --- versions ---
+
+
+async def heartbeats(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answer each heartbeat with the version it came in, as the throttle time."""
+    while True:
+        frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+        header = parse_request_header(memoryview(frame))
+        head = response_header(HEARTBEAT, header.api_version, header.correlation_id)
+        answer = BrokerHeartbeatResponse(throttle_time_ms=header.api_version)
+        body = head + encoder(BrokerHeartbeatResponse, header.api_version)(answer)
+        writer.write(LENGTH.pack(len(body)) + body)
+
+
+def through_peers(pair: Pair, address: Address) -> "asyncio.Future[Any]":
+    """Ask as the node does; the future is the answer, or why there is none."""
+    future: asyncio.Future[Any] = pair.loop.create_future()
+    node = pair.asker.node
+
+    def ask() -> None:
+        answer = node.peers.ask_at(address, beat(1), timeout_ms=LONG_MS)
+        answer.when_done(future.set_result, lambda error: future.set_result(str(error)))
+
+    pair.asker.run_event(ask)
+    return future
+
+
+@pytest.mark.parametrize(
+    ("served", "version"),
+    [
+        ({HEARTBEAT: (0, 2), REGISTRATION: (0, 4)}, 2),
+        ({HEARTBEAT: (0, 1), REGISTRATION: (0, 4)}, 1),
+        ({HEARTBEAT: (0, 0), REGISTRATION: (0, 9)}, 0),
+        ({HEARTBEAT: (1, 99), REGISTRATION: (0, 99)}, 2),
+        ({}, 2),  # release 0.1.0 does not list what it serves to brokers alone
+    ],
+)
+def test_brokers_speak_the_highest_version_that_both_know(
+    pair: Pair, served: dict[int, tuple[int, int]], version: int
+) -> None:
+    with stranger(pair, heartbeats, served) as address:
+        asked = [through_peers(pair, address) for _ in range(2)]
+        answers = pair.wait(asyncio.gather(*asked))
+        assert [answer.throttle_time_ms for answer in answers] == [version] * 2
+        assert pair.wait(through_peers(pair, address)).throttle_time_ms == version
+    assert len(pair.asker.peers) <= 1
+
+
+def test_brokers_that_have_no_version_in_common(pair: Pair) -> None:
+    served = {HEARTBEAT: (3, 4), REGISTRATION: (0, 4)}
+    with stranger(pair, heartbeats, served) as address:
+        said = pair.wait(through_peers(pair, address))
+        assert "it serves versions 3 to 4 of BrokerHeartbeat; this release knows 0 to 2" in said
+        assert pair.wait(pair.ask(beat(1), address=address)) is None  # which knows no other version
+        assert len(pair.asker.peers) == 1, "the connection serves other requests still"
+
+
+def test_a_slow_answer_to_the_first_question_does_not_end_the_connection(pair: Pair) -> None:
+    """On a slow link requests may run out of time before the connection can be used."""
+    go_on, connections = asyncio.Event(), 0
+
+    async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+        await go_on.wait()
+        writer.write(listing(ALL_OF_TODAY))
+        await heartbeats(reader, writer)
+
+    with stranger(pair, slow, None) as address:
+        patient = pair.ask(beat(1), address=address)
+        assert pair.wait(pair.ask(beat(2), address=address, timeout_ms=20)) is None
+        assert pair.asker.peers.lost == 1
+        go_on.set()
+        assert pair.wait(patient).throttle_time_ms == 2
+        assert connections == 1
+
+
+def test_a_peer_that_does_not_know_the_version_of_the_first_question() -> None:
+    keys = [ApiVersion(api_key=HEARTBEAT, min_version=0, max_version=1)]
+    older = ApiVersionsResponse(error_code=35, api_keys=keys)
+    found = served_versions(memoryview(encoder(ApiVersionsResponse, 0)(older)))
+    assert found[HEARTBEAT] == (0, 1)
+    refusal = encoder(ApiVersionsResponse, 4)(ApiVersionsResponse(error_code=42))
+    with pytest.raises(WireError, match="error 42"):
+        served_versions(memoryview(refusal))
+
+
+def test_what_brokers_alone_may_ask_is_listed_to_brokers_alone(pair: Pair) -> None:
+    to_broker = pair.wait(pair.ask(hello))
+    to_client = pair.wait(pair.ask(hello, address=Address(*pair.clients)))
+    listed = {each.api_key for each in to_broker.api_keys}
+    assert listed - {each.api_key for each in to_client.api_keys} == set(PEER_SERVED)
 
 
 # --- ends ---
@@ -265,7 +399,10 @@ def test_no_more_sockets(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", False),
     ],
 )
-def test_a_peer_that_makes_no_sense_or_dies(pair: Pair, said: bytes, hangs_up: bool) -> None:
+@pytest.mark.parametrize("greets", [True, False])
+def test_a_peer_that_makes_no_sense_or_dies(
+    pair: Pair, said: bytes, hangs_up: bool, greets: bool
+) -> None:
     ended = asyncio.Event()
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -275,7 +412,7 @@ def test_a_peer_that_makes_no_sense_or_dies(pair: Pair, said: bytes, hangs_up: b
             await reader.read()  # until the other side has closed
             ended.set()
 
-    with stranger(pair, talk) as address:
+    with stranger(pair, talk, ALL_OF_TODAY if greets else None) as address:
         assert pair.wait(pair.ask(beat(1), address=address)) is None
         if not hangs_up:
             pair.wait(ended.wait())

@@ -1,0 +1,20 @@
+"""Which errors a client may see while brokers stop and start: those that a retry makes good."""
+
+import sys
+
+from confluent_kafka import KafkaError
+
+CONNECTION_ERRORS = {
+    KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._TIMED_OUT,
+    KafkaError._RESOLVE,
+}
+"""librdkafka connects anew by itself after each of these."""
+
+
+def tell_error(error: KafkaError) -> None:
+    """Write an error to stderr, unless the client goes on by itself."""
+    if error.fatal() or not (error.retriable() or error.code() in CONNECTION_ERRORS):
+        sys.stderr.write(f"{error.name()}: {error.str()}\n")
+        sys.stderr.flush()

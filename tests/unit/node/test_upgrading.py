@@ -1,0 +1,232 @@
+"""A cluster's feature level: how it forms, rises, and keeps out brokers that are too old.
+
+Whole nodes on simulated hosts.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from barnabas.cli import serve
+from barnabas.controller.features import FIRST_RELEASE
+from barnabas.metadata.features import FEATURE, LATEST_LEVEL
+from barnabas.model.errors import ApiError, ErrorCode, TooOldError
+from barnabas.model.pending import Pending
+from barnabas.node import membership, upgrading
+from barnabas.node.node import Node
+from barnabas.protocol.messages.update_features import (
+    FeatureUpdateKey,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+from barnabas.sim.cluster import Cluster
+from barnabas.sim.host import Host
+from barnabas.sim.world import World
+from barnabas.testing.dialogue import Dialogue
+from barnabas.testing.process import BrokerSubprocess
+
+PATIENCE_MS = 60_000
+
+
+class Three:
+    """Three brokers that have formed a cluster."""
+
+    def __init__(self) -> None:
+        self.world = World(1)
+        self.cluster = Cluster.of(self.world, 3)
+        for host in self.cluster.hosts:
+            host.start()
+        self.until(self.is_whole)
+
+    def is_whole(self) -> bool:
+        """Tell whether every process is registered, let in, and known everywhere."""
+        nodes = self.cluster.nodes
+        epochs = {node.node_id: node.membership.broker_epoch for node in nodes}
+        return len(nodes) == 3 and all(
+            {broker.node_id: broker.broker_epoch for broker in node.brokers} == epochs
+            for node in nodes
+        )
+
+    def until(self, done: Callable[[], bool]) -> None:
+        self.world.run_until(done, self.world.now_ms + PATIENCE_MS, "it is so")
+
+    @property
+    def controller(self) -> Host:
+        found = self.cluster.controller
+        assert found is not None
+        return found
+
+    @property
+    def other(self) -> Host:
+        return next(host for host in self.cluster.hosts if host is not self.controller)
+
+    def levels(self) -> set[int]:
+        return {node.image.feature_level for node in self.cluster.nodes}
+
+    def begin_update(self, *, validate_only: bool = False) -> Pending[bool]:
+        update = FeatureUpdateKey(feature=FEATURE, max_version_level=LATEST_LEVEL)
+        request = UpdateFeaturesRequest(feature_updates=[update], validate_only=validate_only)
+        controller, found = self.controller, list[Pending[bool]]()
+        node = node_of(controller)
+        controller.act(
+            controller.life, lambda: found.append(node.controlling.upgrading.update(request))
+        )
+        return found[0]
+
+    def update(self, *, validate_only: bool = False) -> str:
+        """Ask for the latest level; return what is wrong, nothing where it was done."""
+        said: list[str] = []
+        answer = self.begin_update(validate_only=validate_only)
+        answer.when_done(lambda _: said.append(""), lambda error: said.append(str(error)))
+        self.until(lambda: bool(said))
+        return said[0]
+
+
+def node_of(host: Host) -> Node:
+    assert host.node is not None
+    return host.node
+
+
+@pytest.fixture
+def three() -> Three:
+    return Three()
+
+
+@pytest.fixture
+def old_three(monkeypatch: pytest.MonkeyPatch) -> Three:
+    """A cluster at level 1, all of whose brokers are of today's release by now."""
+    monkeypatch.setattr("barnabas.sim.host.LATEST_LEVEL", 1)
+    return Three()
+
+
+def test_a_new_cluster_is_at_the_latest_level(three: Three) -> None:
+    assert three.levels() == {LATEST_LEVEL}
+    assert three.update() == ""
+
+
+def test_a_level_rises_on_every_broker(old_three: Three) -> None:
+    assert old_three.levels() == {1}
+    assert old_three.update() == ""
+    old_three.until(lambda: old_three.levels() == {LATEST_LEVEL})
+
+
+def test_a_check_changes_nothing(old_three: Three) -> None:
+    assert old_three.update(validate_only=True) == ""
+    assert old_three.levels() == {1}
+
+
+def test_a_broker_of_an_older_release_keeps_the_level(
+    old_three: Three, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upgrading, "levels_of", lambda _: FIRST_RELEASE)
+    said = old_three.update()
+    assert f"node {node_of(old_three.other).node_id} knows level 1" in said
+    assert f"node {node_of(old_three.controller).node_id} " not in said
+    assert old_three.levels() == {1}
+
+
+def test_a_broker_that_is_down_keeps_the_level(old_three: Three) -> None:
+    down = old_three.other
+    number = node_of(down).node_id
+    down.kill(power_cut=False)
+    assert f"node {number} " in old_three.update()
+    old_three.until(lambda: node_of(old_three.controller).image.brokers[number].fenced)
+    assert f"node {number} is not running" in old_three.update()
+    down.start()
+    old_three.until(old_three.is_whole)
+    assert old_three.update() == ""
+
+
+def test_a_broker_that_registers_meanwhile_makes_the_answers_void(
+    old_three: Three, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    surveyed: list[Callable[[], None]] = []
+    decide = upgrading.Upgrading._decide
+
+    def later(*arguments: object) -> None:
+        surveyed.append(lambda: decide(*arguments))  # type: ignore[arg-type]
+
+    monkeypatch.setattr(upgrading.Upgrading, "_decide", later)
+    said: list[str] = []
+    answer = old_three.begin_update()
+    answer.when_done(lambda _: said.append(""), lambda error: said.append(str(error)))
+    old_three.until(lambda: bool(surveyed))
+    host = old_three.other
+    host.kill(power_cut=False)
+    host.start()
+    old_three.until(old_three.is_whole)
+    old_three.controller.act(old_three.controller.life, surveyed[0])
+    old_three.until(lambda: bool(said))
+    assert "ask again" in said[0]
+    assert old_three.levels() == {1}
+
+
+def test_a_broker_of_an_older_release_is_not_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    three = Three()
+    host = three.other
+    host.kill(power_cut=False)
+    monkeypatch.setattr(membership, "FEATURE", "a.feature.of.another.product")
+    host.start()
+    with pytest.raises(TooOldError, match=r"does not register broker .* knows levels 1 to 2"):
+        three.until(three.is_whole)
+
+
+def test_who_does_not_control_does_not_judge(three: Three) -> None:
+    """A broker that asks the wrong node is sent on, not called too old."""
+    node = node_of(three.other)
+    request = node.membership.registration()
+    with pytest.raises(ApiError, match="another node controls"):
+        node.controlling.register(request)
+    assert not node.outbox
+
+
+def test_a_broker_that_reads_of_a_later_level_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    three = Three()
+    monkeypatch.setattr("barnabas.node.quorum.LATEST_LEVEL", 1)
+    host = three.other
+    host.kill(power_cut=False)
+    host.start()
+    with pytest.raises(TooOldError, match="the cluster's feature level is 2"):
+        three.until(three.is_whole)
+
+
+def test_a_lone_broker_of_an_older_release_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as later:
+        later.setattr("barnabas.node.node.LATEST_LEVEL", 3)
+        later.setattr("barnabas.node.quorum.LATEST_LEVEL", 3)
+        talk = Dialogue(tmp_path)
+        talk.node.stop()
+    broker = BrokerSubprocess(tmp_path)
+    broker.spawn()
+    code, said = broker.wait(), broker.log_text()
+    broker.close()
+    assert code == serve.CANNOT_START
+    assert "the cluster's feature level is 3; this release" in said
+    assert "Install on this machine" in said
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_clients_raise_the_level(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    monkeypatch.setattr("barnabas.sim.host.LATEST_LEVEL", 1)
+    talk = Dialogue(tmp_path)
+
+    def ask(name: str, level: int) -> UpdateFeaturesResponse:
+        update = FeatureUpdateKey(feature=name, max_version_level=level)
+        answer = talk.ask(UpdateFeaturesRequest(feature_updates=[update]), version)
+        assert isinstance(answer, UpdateFeaturesResponse)
+        return answer
+
+    unknown = ask("metadata.version", 7)
+    assert unknown.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert "there is no such feature" in (unknown.error_message or "")
+    done = ask(FEATURE, LATEST_LEVEL)
+    assert (done.error_code, done.error_message) == (0, None)
+    assert [each.feature for each in done.results] == ([FEATURE] if version < 2 else [])
+    assert talk.node.image.feature_level == LATEST_LEVEL
+    assert ask(FEATURE, 1).error_code == ErrorCode.INVALID_UPDATE_VERSION
+    talk.node.stop()
