@@ -14,7 +14,6 @@ from barnabas.controller.growth import grow
 from barnabas.controller.heartbeats import Heartbeats
 from barnabas.controller.in_sync import alter_partition
 from barnabas.effects import Notice
-from barnabas.metadata.features import FIRST_LEVEL
 from barnabas.metadata.image import BROKER
 from barnabas.metadata.records import (
     BrokerChanged,
@@ -77,10 +76,11 @@ class Controlling:
         self._heartbeats.begin(node.draft, node.timers.now_ms, node.quorum.raft.end_offset)
         if not node.draft.cluster_id:
             named = node.settings.cluster.cluster_id or self._new_cluster_id()
-            formed: list[MetadataRecord] = [ClusterFormed(cluster_id=named)]
-            if node.first_level > FIRST_LEVEL:  # which no record says
-                formed.insert(0, FeatureLevelChanged(level=node.first_level))
-            self._propose(formed)
+            self._propose([ClusterFormed(cluster_id=named)])
+        if node.draft.last_broker_epoch < 0 and node.draft.feature_level < node.first_level:
+            # No broker was ever part of it. In a batch of its own, since release 0.1.0 skips a
+            # batch that it cannot read: it must not miss the cluster's name.
+            self._propose([FeatureLevelChanged(level=node.first_level)])
         if not node.is_alone:
             self._every(WATCH_MS, self._fence_the_silent)
             self._every(PROBE_MS, self._probing.look_around)
