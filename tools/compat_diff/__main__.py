@@ -8,6 +8,7 @@
 
 import argparse
 import sys
+import time
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from pathlib import Path
@@ -88,8 +89,9 @@ def play_all(
     columns = (TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn())
     written = [entry for entry in chosen if not entry[2]]
     by_chance = [entry for entry in chosen if entry[2]]
-    numbered = list(zip(written, scenes(options.seed), strict=False))
-    numbered += list(zip(by_chance, scenes(options.seed, DRAWN_FROM), strict=False))
+    run = int(time.time()) if options.kafka or options.barnabas else 0
+    numbered = list(zip(written, scenes(options.seed, run), strict=False))
+    numbered += list(zip(by_chance, scenes(options.seed, run, DRAWN_FROM), strict=False))
     played: list[Played] = []
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("dialogues", total=len(numbered))

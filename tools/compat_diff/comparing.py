@@ -87,7 +87,7 @@ IDENTIFYING = (
     "first_offset",
     "batch_index",
 )
-FOREIGN = re.compile(r"cd\d+-")
+FOREIGN = re.compile(r"cd\d+\.\d+-")
 """How the names of all dialogues begin; answers that list everything hold those of others."""
 
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count
 
 from barnabas.protocol.apis import APIS
 from barnabas.protocol.messages.fetch import FetchRequest
@@ -10,7 +11,18 @@ from tools.compat_diff.comparing import Found, Pairs, compare
 from tools.compat_diff.explaining import Explained, explanation
 from tools.compat_diff.settling import settle
 from tools.compat_diff.sides import Request, Side
-from tools.compat_diff.steps import Answer, Ask, Await, Dialogue, Pause, Raw, Scene, Step, Talk
+from tools.compat_diff.steps import (
+    Answer,
+    Ask,
+    Await,
+    Dialogue,
+    Pause,
+    Raw,
+    Scene,
+    Step,
+    Talk,
+    brief,
+)
 
 LOOKS = 6
 LOOK_AGAIN_AFTER_S = 0.05
@@ -155,7 +167,7 @@ class _Playing:
         return compare(kafka.message, barnabas.message, step.version, self._pairs)
 
     def _judge(self, step: Request, found: list[Found]) -> list[Difference]:
-        api = APIS[step.api_key].name
+        api = api_name(step)
         return [
             Difference(
                 dialogue=self.played.name,
@@ -163,7 +175,7 @@ class _Playing:
                 api=api,
                 version=step.version,
                 found=one,
-                request=repr(step.request or step.frame),
+                request=brief(step.request or step.frame),
                 explained=explanation(self._table, api, step.version, step.request, one),
             )
             for one in found
@@ -183,12 +195,16 @@ def is_reading(step: Request) -> bool:
     request = step.request
     if isinstance(request, FetchRequest):
         return step.version < 7 or request.session_epoch == -1
-    return APIS[step.api_key].name.startswith(READING)
+    return api_name(step).startswith(READING)
 
 
-def scenes(seed: int, first: int = 1) -> Iterator[Scene]:
+def api_name(step: Request) -> str:
+    """Return the name of what is asked; an API that there is not has its number."""
+    facts = APIS.get(step.api_key)
+    return facts.name if facts else f"API {step.api_key}"
+
+
+def scenes(seed: int, run: int = 0, first: int = 1) -> Iterator[Scene]:
     """Return one scene after the other, each with names of its own."""
-    number = first
-    while True:
-        yield Scene(number, seed)
-        number += 1
+    for number in count(first):
+        yield Scene(number, seed, run)

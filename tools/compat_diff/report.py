@@ -9,11 +9,12 @@ from pathlib import Path
 from rich.console import Console
 
 from barnabas.model.errors import ErrorCode
-from tools.compat_diff.comparing import ERRORS
+from tools.compat_diff.comparing import ABSENT, ERRORS, FOREIGN, TEXTS
 from tools.compat_diff.playing import Difference, Played
 
 REQUEST_SHOWN = 600
 VALUE_SHOWN = 160
+ENTRIES_SHOWN = 6
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,9 @@ def shown(path: str, value: object) -> str:
             return f"{ErrorCode(value).name} ({value})"
         except ValueError:
             return f"error {value}"
-    text = value if isinstance(value, str) else repr(value)
+    if path.rpartition(".")[2] in TEXTS:
+        return "a text" if value else repr(value)
+    text = FOREIGN.sub("", value if isinstance(value, str) and value else repr(value))
     return text if len(text) <= VALUE_SHOWN else f"{text[:VALUE_SHOWN]}..."
 
 
@@ -56,7 +59,7 @@ def grouped(differences: Iterable[Difference]) -> list[Group]:
     for one in differences:
         path = one.found.path
         if path.endswith("[+]"):
-            only = "Kafka alone" if one.found.barnabas == "(absent)" else "Barnabas alone"
+            only = "Kafka alone" if one.found.barnabas == ABSENT else "Barnabas alone"
             found[one.api, path, only, ""].append(one)
         else:
             theirs, ours = shown(path, one.found.kafka), shown(path, one.found.barnabas)
@@ -101,8 +104,8 @@ def _print_group(console: Console, number: int, group: Group) -> None:
         console.print("   Kafka     ", group.kafka, markup=False, highlight=False, soft_wrap=True)
         console.print("   Barnabas  ", group.barnabas, markup=False, highlight=False, soft_wrap=True)
     else:
-        entry = {str(one.found.kafka) + str(one.found.barnabas) for one in group.found}
-        sample = [e.replace("(absent)", "") for e in sorted(entry)[:6]]
+        entries = {str(v) for one in group.found for v in one.found[1:] if v != ABSENT}
+        sample = sorted({FOREIGN.sub("", entry) for entry in entries})[:ENTRIES_SHOWN]
         console.print(f"   {group.path}  {group.kafka}: {sample}", markup=False, soft_wrap=True)
     console.print(
         f"   {example.dialogue}, step {example.step}, v{example.version}:",

@@ -108,6 +108,8 @@ def expects_nothing(step: Request) -> bool:
 
 def read_answer(step: Request, frame: bytes) -> Answer:
     """Decode an answer; ApiVersions answers an unknown version in the form of version 0."""
+    if step.api_key not in APIS or step.version not in versions_of(step.api_key):
+        return Answer(None, UNREADABLE)
     cls, version = response_class(step.api_key), step.version
     if step.api_key == API_VERSIONS and version > APIS[API_VERSIONS].high:
         version = 0
@@ -117,6 +119,12 @@ def read_answer(step: Request, frame: bytes) -> Answer:
     except WireError:
         return Answer(None, UNREADABLE)
     return Answer(message) if end == len(frame) else Answer(None, UNREADABLE)
+
+
+def versions_of(api_key: int) -> range:
+    """Return the versions whose answers can be read."""
+    facts = APIS[api_key]
+    return range(facts.low, 100 if api_key == API_VERSIONS else facts.high + 1)
 
 
 def is_passing(step: Request, answer: Answer) -> bool:

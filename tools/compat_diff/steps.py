@@ -105,17 +105,39 @@ def find(message: Message, name: str) -> Any:  # noqa: ANN401 - any field of any
     return None
 
 
+BYTES_SHOWN = 24
+
+
+def brief(value: object) -> str:
+    """Write a request as a person reads it: fields at their default are left out."""
+    if isinstance(value, Message):
+        default = type(value)()
+        said = [
+            f"{name}={brief(getattr(value, name))}"
+            for name in value.__slots__
+            if getattr(value, name) != getattr(default, name)
+        ]
+        return f"{type(value).__name__}({', '.join(said)})"
+    if isinstance(value, list):
+        return f"[{', '.join(brief(entry) for entry in value)}]"
+    if isinstance(value, bytes) and len(value) > BYTES_SHOWN:
+        return f"{value[:BYTES_SHOWN].hex()}... ({len(value)} bytes)"
+    return value.hex() if isinstance(value, bytes) and len(value) == 16 else repr(value)
+
+
 @dataclass(frozen=True)
 class Scene:
     """What a dialogue is given: names of its own, and chance."""
 
     number: int
     seed: int
+    run: int = 0
+    """Another number for every run, where a broker remembers the names of the last one."""
 
     @property
     def prefix(self) -> str:
         """Every name begins with it, so that dialogues do not meet."""
-        return f"cd{self.number}-"
+        return f"cd{self.run}.{self.number}-"
 
     def name(self, word: str) -> str:
         """Return a topic, group or transactional id of this dialogue."""

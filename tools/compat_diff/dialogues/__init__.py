@@ -1,6 +1,16 @@
 """Dialogues written by theme, by their names: `topics/create-v7`."""
 
-from tools.compat_diff.dialogues import configs, fetching, producing, topics
+from tools.compat_diff.dialogues import (
+    cluster,
+    committing,
+    configs,
+    consumer_groups,
+    fetching,
+    groups,
+    producing,
+    topics,
+    transactions,
+)
 from tools.compat_diff.steps import Dialogue
 
 WRITTEN: dict[str, Dialogue] = {
@@ -8,4 +18,9 @@ WRITTEN: dict[str, Dialogue] = {
     **configs.WRITTEN,
     **producing.WRITTEN,
     **fetching.WRITTEN,
+    **groups.WRITTEN,
+    **committing.WRITTEN,
+    **consumer_groups.WRITTEN,
+    **transactions.WRITTEN,
+    **cluster.WRITTEN,
 }
