@@ -23,6 +23,8 @@ from tools.compat_diff.steps import Ask
 KAFKA_ALSO = """\
 group.initial.rebalance.delay.ms=0
 controller.quorum.append.linger.ms=5
+group.consumer.assignment.interval.ms=0
+group.consumer.assignor.offload.enable=false
 """
 BARNABAS_SETTINGS = {
     "broker.node_id": 1,

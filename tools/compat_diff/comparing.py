@@ -44,6 +44,9 @@ IGNORED_OF = {
 }
 """The same, where another class has a field of this name that counts."""
 
+GROUP_EPOCHS = ("member_epoch", "group_epoch", "assignment_epoch")
+"""Epochs of the consumer protocol: a client sends back what it was given."""
+
 PAIRED = {
     "topic_id",
     "producer_id",
@@ -52,11 +55,9 @@ PAIRED = {
     "session_id",
     "cluster_id",
     "replica_directory_id",
+    *GROUP_EPOCHS,
 }
 """Ids that the broker chooses."""
-
-PLAIN_IDS = (None, "", -1, 0, bytes(16))
-"""Values that stand for no id; producer id 0 is an id, but only one of many."""
 
 TEXTS = {"error_message", "batch_index_error_message"}
 TIMES = {"timestamp", "log_append_time_ms", "last_timestamp", "transaction_start_time_ms"}
@@ -109,7 +110,7 @@ class Pairs:
 
     def match(self, kafka: object, barnabas: object) -> bool:
         """Tell whether two ids are the same; ids that are both new become a pair."""
-        if kafka in PLAIN_IDS[:3] or barnabas in PLAIN_IDS[:3] or _zero(kafka) or _zero(barnabas):
+        if is_no_id(kafka) or is_no_id(barnabas):
             return kafka == barnabas
         if kafka not in self.to_barnabas and barnabas not in self.to_kafka:
             self.to_barnabas[kafka], self.to_kafka[barnabas] = barnabas, kafka
@@ -124,8 +125,9 @@ class Pairs:
         return False
 
 
-def _zero(value: object) -> bool:
-    return value == bytes(16)
+def is_no_id(value: object) -> bool:
+    """Tell whether a value stands for no id; the warm-up has taken producer id 0."""
+    return value in (None, "", bytes(16)) or (isinstance(value, int) and value <= 0)
 
 
 def compare(kafka: Message, barnabas: Message, version: int, pairs: Pairs) -> list[Found]:
@@ -207,13 +209,27 @@ def _arrays(
         return
     theirs = [entry for entry in kafka if not pairs.is_foreign(entry)]
     ours = [entry for entry in barnabas if not pairs.is_foreign(entry)]
-    matched, only_kafka, only_barnabas = align(theirs, ours, pairs)
+    matched, only_kafka, only_barnabas = align(merged(theirs), merged(ours), pairs)
     for one, other in matched:
         yield from _structs(one, other, version, pairs, f"{path}[]")
     for entry in only_kafka:
         yield Found(f"{path}[+]", _short(entry), ABSENT)
     for entry in only_barnabas:
         yield Found(f"{path}[+]", ABSENT, _short(entry))
+
+
+def merged(entries: Sequence[Message]) -> list[Message]:
+    """Put the partitions of a topic together that an answer to a fetch holds in several places."""
+    found: dict[object, Message] = {}
+    for entry in entries:
+        if type(entry).__name__ != "FetchableTopicResponse":
+            return list(entries)
+        named = identity(entry, {})
+        if named in found:
+            found[named].partitions.extend(entry.partitions)  # type: ignore[attr-defined]
+        else:
+            found[named] = entry
+    return list(found.values())
 
 
 def align(
@@ -250,7 +266,9 @@ def identity(
     values = [
         (name, getattr(entry, name))
         for name in IDENTIFYING
-        if name in entry.__slots__ and name not in (leave_out or ())
+        if name in entry.__slots__
+        and name not in (leave_out or ())
+        and (type(entry).__name__, name) not in IGNORED_OF
     ]
     return tuple(renamed.get(value, value) if name in PAIRED else value for name, value in values)
 

@@ -79,7 +79,7 @@ class Draw:
         self.known = known
         self.topics = (scene.name("a"), scene.name("b"))
         self.other_names = (scene.name("c"), scene.name("unknown"), "", "a b")
-        self.groups = (scene.name("g"), scene.name("h"), "")
+        self.groups = (scene.name("g"), scene.name("h"), scene.name("none"))
         self.tids = (scene.name("t"), scene.name("u"), "")
 
     def one(self, *values: Any) -> Any:  # noqa: ANN401 - values of any field

@@ -226,7 +226,7 @@ def header(key: int, version: int) -> bytes:
 def unknown_versions(scene: Scene) -> Talk:
     """Ask every API in versions that it does not have."""
     del scene
-    yield Raw(18, 99, header(18, 99))
+    yield Raw(18, 99, header(18, 99) + bytes(1))
     for key, api in sorted(SERVED.items()):
         for version in (api.high + 1, -1, 99):
             if key != 18 and not (key == 22 and version == 6):

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
+from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -112,7 +114,6 @@ def committing(scene: Scene, version: int) -> Talk:
     yield commit(g, [], version=version)
     for size in (4096, 4097):
         yield commit(g, [(name, 0, 1)], version=version, note="n" * size)
-    yield commit("", [(name, 0, 1)], version=version)
     yield commit(g, [(name, 0, 1)], 3, "stranger", version=version)
     yield commit(g, [(name, 0, 1)], -1, "stranger", version=version)
     yield commit(g, [(name, 0, 1)], 0, "", version=version)
@@ -144,7 +145,6 @@ def fetching(scene: Scene, version: int) -> Talk:
     if version >= 2:
         yield fetch_offsets(g, None, version=version)
         yield fetch_offsets(scene.name("unknown"), None, version=version)
-    yield fetch_offsets("", [(name, [0])], version=version)
     if version >= 7:
         yield fetch_offsets(g, [(name, [0])], version=version, stable=True)
     if version >= 9:
@@ -174,7 +174,6 @@ def deleting(scene: Scene) -> Talk:
         return Ask(OffsetDeleteRequest(group_id=group, topics=topics), 0)
 
     yield delete(g, (a, [0]))
-    yield delete("", (a, [0]))
     yield commit(g, [(a, 0, 5), (a, 1, 6)])
     yield delete(g)
     yield delete(g, (scene.name("unknown"), [0]))
@@ -186,8 +185,23 @@ def deleting(scene: Scene) -> Talk:
     yield fetch_offsets(g, None)
 
 
+def nameless(scene: Scene) -> Talk:
+    """Use the group whose name is empty; all dialogues would share it, so that one does all of it."""
+    a = scene.name("a")
+    yield create(topic(a))
+    yield fetch_offsets("", [(a, [0])])
+    yield Ask(OffsetDeleteRequest(group_id="", topics=[]), 0)
+    yield Ask(DescribeGroupsRequest(groups=[""]), 5)
+    yield commit("", [(a, 0, 1)])
+    yield fetch_offsets("", [(a, [0])])
+    yield Ask(DescribeGroupsRequest(groups=[""]), 5)
+    yield Ask(DeleteGroupsRequest(groups_names=[""]), 2)
+    yield Ask(DescribeGroupsRequest(groups=[""]), 6)
+
+
 WRITTEN: dict[str, Dialogue] = {
     **each_version("committed/commit", "OffsetCommit", committing),
     **each_version("committed/fetch", "OffsetFetch", fetching),
     "committed/delete": deleting,
+    "committed/nameless": nameless,
 }

@@ -85,7 +85,6 @@ def living(scene: Scene, version: int) -> Talk:
     yield fetch_offsets(g, [(a, [0])], version=9, member=(me, epoch + 1))
     yield fetch_offsets(g, [(a, [0])], version=9, member=("stranger", epoch))
     yield beat(g, epoch + 5, version=version, member=me)
-    yield beat(g, epoch - 1, version=version, member=me)
     yield beat(g, epoch, version=version, member="stranger")
     yield beat(g, epoch, version=version, member=me, owned=[(UNKNOWN_ID, [0])])
     yield beat(g, epoch, version=version, member=me, topics=[scene.name("none")])
@@ -179,7 +178,7 @@ def describing(scene: Scene, version: int) -> Talk:
     """Describe groups of both protocols, and none."""
     g = scene.name("classic")
     yield ask(version=version)
-    yield ask(scene.name("unknown"), "", version=version)
+    yield ask(scene.name("unknown"), version=version)
     me = Entering(g, 5)
     yield from me.walk()
     yield ask(g, g, version=version)

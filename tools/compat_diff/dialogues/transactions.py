@@ -281,7 +281,6 @@ def offsets(scene: Scene, version: int) -> Talk:
     yield commit_offsets(tid, me.producer, g, (scene.name("unknown"), 0, 1), version=version)
     yield commit_offsets(tid, me.producer, g, (a, 1, 1), version=version, note="n" * 4097)
     yield commit_offsets(tid, me.producer, g, version=version)
-    yield commit_offsets(tid, me.producer, "", (a, 0, 5), version=version)
     yield commit_offsets("", me.producer, g, (a, 0, 5), version=version)
     if version >= 3:
         for member in ((3, "stranger"), (-1, "stranger"), (3, "")):
@@ -325,7 +324,6 @@ def adding_offsets(scene: Scene, version: int) -> Talk:
     pid, epoch = me.producer
     yield add_offsets(tid, (pid, epoch + 1), g, version)
     yield add_offsets(tid, (pid + 1, epoch), g, version)
-    yield add_offsets(tid, me.producer, "", version)
     yield add_offsets("", me.producer, g, version)
     yield add_offsets(tid, me.producer, g, version)
     yield add_offsets(tid, me.producer, g, version)
