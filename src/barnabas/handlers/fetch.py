@@ -304,6 +304,8 @@ class Fetch:
         wanted = followed.wanted
         if not partition.leads and wanted.fetch_offset > partition.log.end_offset:
             return self._refused(followed, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if self.request.replica_id < 0:
+            return self._refused(followed, ErrorCode.OFFSET_OUT_OF_RANGE)
         high, start = partition.high_watermark, partition.log.start_offset
         return FetchResult(wanted.partition, ErrorCode.OFFSET_OUT_OF_RANGE, high, -1, start)
 
