@@ -73,6 +73,23 @@ def test_the_cluster_is_described(tmp_path: Path) -> None:
 def test_controllers_are_not_to_be_found_here(talk: Dialogue, kind: int, code: int) -> None:
     answer = talk.ask(DescribeClusterRequest(endpoint_type=kind))
     assert (answer.error_code, answer.brokers) == (code, [])
+    assert answer.endpoint_type == 1  # as in Kafka, whatever was asked for
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        InitProducerIdRequest(transactional_id=""),
+        InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=0),
+        InitProducerIdRequest(transactional_id=None, producer_id=5, producer_epoch=-1),
+    ],
+)
+def test_a_producer_that_is_refused_gets_no_epoch(
+    talk: Dialogue, request_: InitProducerIdRequest
+) -> None:
+    answer = talk.ask(request_)
+    assert answer.error_code
+    assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
 
 
 def test_folders_are_described(talk: Dialogue, tmp_path: Path) -> None:
