@@ -155,9 +155,9 @@ class Fetch:
     def _is_drained(self, followed: Followed, result: FetchResult) -> bool:
         """Tell whether there is nothing more for now."""
         offset = followed.wanted.fetch_offset
+        if self.in_session and followed.has_news(result):
+            return False  # of the high watermark, which an answer is to say at last
         if self.request.replica_id >= 0:
-            if followed.has_news(result):
-                return False  # of the high watermark, which an answer is to say at last
             return followed.partition is None or followed.partition.log.end_offset <= offset
         return result.high_watermark <= offset
 
@@ -312,7 +312,7 @@ class Fetch:
     def _refused(self, followed: Followed, code: ErrorCode) -> FetchResult:
         number = followed.wanted.partition
         leader = leader_instead(self.node, followed.key, number, code)
-        return FetchResult(number, code, leader=leader)
+        return FetchResult(number, code, aborted=(), leader=leader)  # not null, as in Kafka
 
 
 def _leave_alone(session: FetchSession, followed: Followed, result: FetchResult) -> None:
