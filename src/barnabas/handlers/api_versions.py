@@ -14,6 +14,7 @@ from typing import NamedTuple
 from barnabas.handlers.context import RequestContext
 from barnabas.model.errors import ErrorCode
 from barnabas.node.node import Node
+from barnabas.protocol.headers import API_VERSIONS
 from barnabas.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -69,8 +70,9 @@ class ApiVersionsHandler:
         )
 
     def unsupported(self) -> ApiVersionsResponse:
-        """Answer a version from the future."""
-        return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=self._keys)
+        """Answer a version from the future with the versions of this API (KIP-511)."""
+        own = [key for key in self._keys if key.api_key == API_VERSIONS]
+        return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own)
 
 
 def _supported(version: int) -> list[SupportedFeatureKey]:

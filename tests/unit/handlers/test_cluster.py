@@ -50,7 +50,7 @@ def test_a_version_from_the_future_is_answered_in_the_oldest(talk: Dialogue) -> 
     assert exchange.content is not None
     answer = decode_exact(ApiVersionsResponse, 0, exchange.content, 4)
     assert answer.error_code == 35
-    assert (18, 0, 4) in [(k.api_key, k.min_version, k.max_version) for k in answer.api_keys]
+    assert [(k.api_key, k.min_version, k.max_version) for k in answer.api_keys] == [(18, 0, 4)]
 
 
 @pytest.mark.parametrize(("name", "version"), [("", "1"), ("a b", "1"), ("a", ""), ("-a", "1")])
