@@ -352,6 +352,8 @@ class Offsets:
                 return ErrorCode.UNSUPPORTED_VERSION
             if not group.may_commit_late(request.member_id, epoch, self._named(request.topics)):
                 return error.code
+        if not modern and group.type is GroupType.CONSUMER and request.member_id:
+            return ErrorCode.UNSUPPORTED_VERSION
         return NONE
 
     def _refusal_in_transaction(
