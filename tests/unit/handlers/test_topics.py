@@ -85,6 +85,8 @@ def test_the_answer_tells_id_and_configs(talk: Dialogue) -> None:
         (topic("x" * 250), 17, "249"),
         (topic(partitions=0), 37, "partitions"),
         (topic(partitions=-2), 37, "partitions"),
+        (topic(partitions=0, copies=0), 38, "0"),
+        (topic("__cluster_metadata"), 42, "log"),
         (topic(copies=2), 38, "2"),
         (topic(copies=0), 38, "0"),
         (topic(config=("retention.ms", "soon")), 40, "retention.ms"),
