@@ -1,16 +1,17 @@
 """The command: start both brokers, play every dialogue, report.
 
-    python -m tools.compat_diff                                  everything
-    python -m tools.compat_diff --only topics --random 0         one theme
-    python -m tools.compat_diff --random 11000 --seed 7          more by chance
-    python -m tools.compat_diff --barnabas 127.0.0.1:9092        against a broker that runs
+python -m tools.compat_diff                                  everything
+python -m tools.compat_diff --only topics --random 0         one theme
+python -m tools.compat_diff --random 11000 --seed 7          more by chance
+python -m tools.compat_diff --barnabas 127.0.0.1:9092        against a broker that runs
 """
 
 import argparse
 import sys
 import time
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 
 from rich.console import Console
@@ -59,12 +60,10 @@ def address(text: str) -> Address:
     return host, int(port)
 
 
-def programme(options: argparse.Namespace) -> list[tuple[str, Dialogue, bool]]:
-    """Return the dialogues to play by their names, and whether each ends at a difference."""
-    chosen = [(name, talk, False) for name, talk in WRITTEN.items() if options.only in name]
-    chosen = chosen[: options.dialogues]
-    count = -(-options.random // DRAWN_STEPS)
-    return chosen + [(f"drawn-{number}", drawn, True) for number in range(count)]
+def written(options: argparse.Namespace) -> list[tuple[str, Dialogue]]:
+    """Return the written dialogues to play, by their names."""
+    chosen = [(name, talk) for name, talk in WRITTEN.items() if options.only in name]
+    return chosen[: options.dialogues]
 
 
 def compare_all(options: argparse.Namespace, console: Console) -> list[Played]:
@@ -76,33 +75,40 @@ def compare_all(options: argparse.Namespace, console: Console) -> list[Played]:
         warm_up(kafka)
         warm_up(barnabas)
         player = Player(kafka, barnabas, TABLE)
-        return play_all(player, programme(options), options, console)
+        return play_all(player, options, console)
 
 
-def play_all(
-    player: Player,
-    chosen: list[tuple[str, Dialogue, bool]],
-    options: argparse.Namespace,
-    console: Console,
-) -> list[Played]:
-    """Play dialogues, several at a time; those that change the whole broker come last, alone."""
+def play_all(player: Player, options: argparse.Namespace, console: Console) -> list[Played]:
+    """Play dialogues, several at a time: those that are written, then those that chance draws."""
     columns = (TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn())
-    written = [entry for entry in chosen if not entry[2]]
-    by_chance = [entry for entry in chosen if entry[2]]
     run = int(time.time()) if options.kafka or options.barnabas else 0
-    numbered = list(zip(written, scenes(options.seed, run), strict=False))
-    numbered += list(zip(by_chance, scenes(options.seed, run, DRAWN_FROM), strict=False))
+    chosen = written(options)
     played: list[Played] = []
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task("dialogues", total=len(numbered))
-        with ThreadPoolExecutor(options.workers) as pool:
-            futures: list[Future[Played]] = [
-                pool.submit(player.play, name, talk, scene, strict=strict)
-                for (name, talk, strict), scene in numbered
+    with (
+        Progress(*columns, console=console) as progress,
+        ThreadPoolExecutor(options.workers) as pool,
+    ):
+        task = progress.add_task("written dialogues", total=len(chosen))
+        futures = [
+            pool.submit(player.play, name, talk, scene)
+            for (name, talk), scene in zip(chosen, scenes(options.seed, run), strict=False)
+        ]
+        for future in as_completed(futures):
+            played.append(future.result())
+            progress.update(task, advance=1)
+        task = progress.add_task("random requests", total=options.random)
+        left = options.random
+        by_chance = scenes(options.seed, run, DRAWN_FROM)
+        while left > 0:
+            dialogues = min(options.workers * 4, -(-left // DRAWN_STEPS))
+            futures = [
+                pool.submit(player.play, f"drawn-{scene.number}", drawn, scene, strict=True)
+                for scene in islice(by_chance, dialogues)
             ]
-            for future in as_completed(futures):
+            for future in futures:
                 played.append(future.result())
-                progress.update(task, advance=1)
+                left -= played[-1].answers
+                progress.update(task, completed=options.random - left)
     return sorted(played, key=lambda one: one.name)
 
 

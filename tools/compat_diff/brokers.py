@@ -70,7 +70,9 @@ def compared_properties(text: str) -> str:
 @contextmanager
 def running_barnabas() -> Iterator[Address]:
     """Start `barnabas serve` on a fresh folder; end it afterwards."""
-    settings = {key: value for key, value in BARNABAS_SETTINGS.items() if tuple(key.split(".")) in BY_PATH}
+    settings = {
+        key: value for key, value in BARNABAS_SETTINGS.items() if tuple(key.split(".")) in BY_PATH
+    }
     with (
         tempfile.TemporaryDirectory(prefix="compat-diff-") as folder,
         BrokerSubprocess(folder, settings=settings) as broker,

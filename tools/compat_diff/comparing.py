@@ -1,9 +1,9 @@
 """Two answers, field by field.
 
 What may differ between two runs of the same broker is not compared: ports, sizes, times of now,
-texts of errors. Ids that a broker chooses are paired: the first time that two ids meet they become a
-pair, and from then on each must meet the other. Arrays whose order means nothing are matched by the
-fields that identify their entries.
+texts of errors. Ids that a broker chooses are paired: the first time that two ids meet they become
+a pair, and from then on each must meet the other. Arrays whose order means nothing are matched by
+the fields that identify their entries.
 """
 
 import re

@@ -1,9 +1,9 @@
 """Dialogues drawn from a seed: requests whose fields are right, nearly right, or wrong.
 
-Every choice comes from the scene's chance, so that both brokers are asked the same and a seed gives
-the same dialogue again. A field is filled by its name (`POOLS`): a topic that there is, one that
-there is not, null, empty, twice the same. Ids that the brokers have chosen are named in the draw and
-looked up in what each broker has answered (`Known`).
+Every choice comes from the scene's chance, so that both brokers are asked the same and a seed
+gives the same dialogue again. A field is filled by its name (`POOLS`): a topic that there is, one
+that there is not, null, empty, twice the same. Ids that the brokers have chosen are named in the
+draw and looked up in what each broker has answered (`Known`).
 """
 
 from collections.abc import Callable
@@ -27,13 +27,27 @@ from tools.compat_diff.dialogues.asking import (
     topic,
 )
 from tools.compat_diff.dialogues.groups import join
+from tools.compat_diff.explained import has_twins
 from tools.compat_diff.steps import Answer, Ask, Scene, Talk, find
 
 DRAWN_STEPS = 25
 """Requests of one dialogue, after those that prepare the scene."""
-LEFT_OUT = {"UnregisterBroker", "AddRaftVoter", "RemoveRaftVoter", "SaslHandshake", "SaslAuthenticate"}
+LEFT_OUT = {
+    "UnregisterBroker",
+    "AddRaftVoter",
+    "RemoveRaftVoter",
+    "SaslHandshake",
+    "SaslAuthenticate",
+}
 """What could end the broker, or the connection for good."""
-SELDOM = {"JoinGroup", "ElectLeaders", "DescribeLogDirs", "SyncGroup", "ApiVersions", "DescribeConfigs"}
+SELDOM = {
+    "JoinGroup",
+    "ElectLeaders",
+    "DescribeLogDirs",
+    "SyncGroup",
+    "ApiVersions",
+    "DescribeConfigs",
+}
 OFTEN = {
     "Produce",
     "Fetch",
@@ -43,7 +57,16 @@ OFTEN = {
     "OffsetFetch",
     "ConsumerGroupHeartbeat",
 }
-CONFIGS = ("retention.ms", "cleanup.policy", "flush.ms", "no.such.config", "min.insync.replicas", "")
+TWINS = 0.02
+"""How many arrays may name the same twice."""
+CONFIGS = (
+    "retention.ms",
+    "cleanup.policy",
+    "flush.ms",
+    "no.such.config",
+    "min.insync.replicas",
+    "",
+)
 CONFIG_VALUES = ("1000", "-1", "compact", "delete", "soon", "", "1")
 
 
@@ -118,7 +141,7 @@ class Draw:
         count = self.rng.randrange(1, 4)
         sequence = self.one(0, 1, 2, 3)
         if chance < 0.05:
-            return self.one(None, b"", b"short")
+            return self.rng.choice((None, b"", b"short"))
         producer = (-1, -1, -1)
         attributes = 0
         if chance > 0.7:
@@ -294,8 +317,23 @@ def value_of(draw: Draw, cls: type[Message], described: Field, version: int) -> 
         return suited(value, described)
     if described.nullable and draw.rng.random() < 0.15:
         return None
-    size = draw.rng.choices((0, 1, 2, 3), (1, 7, 3, 1))[0]
-    return [suited(element(draw, cls, described, version), described) for _ in range(size)]
+    size = draw.rng.choices((0, 1, 2, 3), (1 if may_be_empty(described) else 0, 14, 6, 2))[0]
+    values = [suited(element(draw, cls, described, version), described) for _ in range(size)]
+    return values if draw.rng.random() < TWINS else without_twins(values)
+
+
+def may_be_empty(described: Field) -> bool:
+    """Tell whether an array without entries means something; a topic without partitions does not."""
+    return not described.name.startswith("partition")
+
+
+def without_twins(values: list[Any]) -> list[Any]:
+    """Leave out entries that name the same as one before; brokers differ in what they make of it."""
+    kept: list[Any] = []
+    for value in values:
+        if not has_twins([*kept, value]):
+            kept.append(value)
+    return kept
 
 
 def element(draw: Draw, cls: type[Message], described: Field, version: int) -> Any:  # noqa: ANN401
@@ -304,17 +342,14 @@ def element(draw: Draw, cls: type[Message], described: Field, version: int) -> A
     if special is not None:
         return special(draw)
     if described.struct is not None:
-        if described.nullable and draw.rng.random() < 0.5:
+        if described.nullable and not described.array and draw.rng.random() < 0.5:
             return None
         return fill(draw, described.struct, version)
     pool = POOLS.get(described.name)
     if pool is not None:
         return pool(draw)
-    if described.kind == "bool":
-        return draw.rng.random() < 0.3
-    if described.kind == "string":
-        return draw.one("", "x")
-    return draw.one(b"", b"x") if described.kind == "bytes" else described.default
+    usual = {"bool": (False, False, True), "string": ("", "x"), "bytes": (b"", b"x")}
+    return draw.one(*usual.get(described.kind, (described.default,)))
 
 
 def suited(value: Any, described: Field) -> Any:  # noqa: ANN401 - a value of any field

@@ -32,7 +32,7 @@ def _repeats(message: Message) -> bool:
     for name in message.__slots__:
         value = getattr(message, name)
         parts = value if isinstance(value, list) else [value]
-        if isinstance(value, list) and _has_twins(value):
+        if isinstance(value, list) and has_twins(value):
             return True
         if name in ("partitions", "partition_indexes", "partition_data") and value == []:
             return True
@@ -41,11 +41,12 @@ def _repeats(message: Message) -> bool:
     return False
 
 
-NAMES = ("topic_id", "name", "topic", "group_id", "resource_name", "transactional_id")
+NAMES = ("topic_id", "name", "topic", "group_id", "resource_name", "transactional_id", "path")
 PLACES = ("partition_index", "partition", "index")
 
 
-def _has_twins(values: list[Any]) -> bool:
+def has_twins(values: list[Any]) -> bool:
+    """Tell whether two entries name the same."""
     seen: list[object] = []
     for value in values:
         named: object = value
@@ -76,16 +77,22 @@ def between(kafka: object, barnabas: object) -> Any:  # noqa: ANN401 - as above
 
 def config_is(*names: str) -> Any:  # noqa: ANN401 - as above
     """Return a test: whether an entry that one broker has alone is one of these configs."""
-    return lambda found, _: any(f"name={name!r}" in f"{found.kafka}{found.barnabas}" for name in names)
+    return lambda found, _: any(
+        f"name={name!r}" in f"{found.kafka}{found.barnabas}" for name in names
+    )
 
 
 CONFIG_PATHS = r"(topics|results)\[\]\.configs\[\]"
 SILENT = "Where Kafka answers UNKNOWN_SERVER_ERROR or does not answer at all"
-TWICE = "A request that names the same topic, partition, group or id twice, or a topic without partitions"
+TWICE = "A request that names the same topic, partition, group or id twice"
 OWN_CONFIGS = "DescribeConfigs of a broker lists its own configs and those of Kafka that tools read"
-REFUSED_CONFIGS = "internal configs and configs that it does not know itself are refused with INVALID_CONFIG"
+REFUSED_CONFIGS = (
+    "internal configs and configs that it does not know itself are refused with INVALID_CONFIG"
+)
 NO_CONFIGS = "Loggers, client metrics and groups have no configs"
-HEADER_ONLY = "Batches are checked by their header and checksum; the records inside are looked at only"
+HEADER_ONLY = (
+    "Batches are checked by their header and checksum; the records inside are looked at only"
+)
 LENGTHS = "A batch whose length does not fit its bytes is refused with INVALID_RECORD"
 BY_ID = "Metadata finds topics by their ids from version 10 on; Kafka from 12 on"
 ADVERTISED = "Only APIs and features that are served are advertised"
@@ -94,7 +101,20 @@ PARTITION_PATH = r"responses\[\]\.partition_responses\[\]"
 
 
 TABLE: tuple[Explained, ...] = (
-    Explained(SILENT, ".*", r".*error_code", lambda found, _: found.kafka == UNKNOWN_SERVER_ERROR, diverges=True),
+    Explained(
+        "A request that is wrong in several ways is refused with one of the errors that fit",
+        ".*",
+        r".*error_code",
+        lambda found, _: found.kafka != 0 and found.barnabas != 0,
+        drawn_only=True,
+    ),
+    Explained(
+        SILENT,
+        ".*",
+        r".*error_code",
+        lambda found, _: found.kafka == UNKNOWN_SERVER_ERROR,
+        diverges=True,
+    ),
     Explained(SILENT, ".*", r"\(outcome\)", lambda found, _: found.kafka == SILENCE, diverges=True),
     Explained(SILENT, "Fetch", ".*", lambda _, request: getattr(request, "max_bytes", 0) < 0),
     Explained(
@@ -103,14 +123,25 @@ TABLE: tuple[Explained, ...] = (
         r"topics\[\]\.error_code",
         lambda found, _: found.kafka in (3, NOT_AVAILABLE) and found.barnabas == 0,
     ),
-    Explained(BY_ID, "Metadata", ".*", versions=range(10, 12), when=lambda _, request: by_id(request)),
     Explained(
-        BY_ID, "Metadata", "topics.*|brokers.*|c.*", lambda _, request: nameless(request), range(10, 14)
+        BY_ID, "Metadata", ".*", versions=range(10, 12), when=lambda _, request: by_id(request)
+    ),
+    Explained(
+        BY_ID,
+        "Metadata",
+        "topics.*|brokers.*|c.*",
+        lambda _, request: nameless(request),
+        range(10, 14),
     ),
     Explained(ADVERTISED, "ApiVersions", r"(api_keys|.*_features)\[\+\]", only_kafka),
-    Explained("Topics have the config `flush`", ".*", r".*configs\[\+\]", config_is("flush", "log.flush")),
     Explained(
-        "`flush.ms` is one second", ".*", CONFIG_PATHS + r"\..*value", between(str(2**63 - 1), "1000")
+        "Topics have the config `flush`", ".*", r".*configs\[\+\]", config_is("flush", "log.flush")
+    ),
+    Explained(
+        "`flush.ms` is one second",
+        ".*",
+        CONFIG_PATHS + r"\..*value",
+        between(str(2**63 - 1), "1000"),
     ),
     Explained(
         "Kafka 4.3 stores `min.insync.replicas` as a default of all brokers",
@@ -132,8 +163,25 @@ TABLE: tuple[Explained, ...] = (
         r"config_resources\[\+\]",
         lambda found, _: str(found.kafka).startswith(f"resource_type={BROKER_LOGGER}"),
     ),
+    Explained(REFUSED_CONFIGS, ".*", r".*error_code", between(0, INVALID_CONFIG), diverges=True),
     Explained(
-        REFUSED_CONFIGS, ".*", r".*error_code", between(0, INVALID_CONFIG), diverges=True
+        "Configs that mean nothing here, such as numbers of threads, are kept and not checked",
+        "IncrementalAlterConfigs",
+        r".*error_code",
+        lambda found, request: found.barnabas == 0 and asks_for(BROKER)(found, request),
+    ),
+    Explained(
+        "A default of the broker is listed for every config of a topic",
+        "DescribeConfigs",
+        CONFIG_PATHS + r"\.synonyms\[\+\]",
+        lambda found, _: found.kafka == ABSENT,
+    ),
+    Explained(
+        "LeaveGroup for static members of `consumer` groups",
+        "LeaveGroup",
+        r"members\[\]\.error_code",
+        between(0, 25),
+        diverges=True,
     ),
     Explained(TWICE, ".*", ".*", names_twice, diverges=True),
     Explained(
@@ -143,7 +191,11 @@ TABLE: tuple[Explained, ...] = (
         lambda found, _: found.barnabas == OLD_FORMAT,
     ),
     Explained(
-        LENGTHS, "Produce", r".*error_code", lambda found, _: found[1:] in ((2, 87), (0, 87)), diverges=True
+        LENGTHS,
+        "Produce",
+        r".*error_code",
+        lambda found, _: found[1:] in ((2, 87), (0, 87)),
+        diverges=True,
     ),
     Explained(
         HEADER_ONLY,

@@ -38,16 +38,25 @@ class Explained:
     versions: range = range(100)
     diverges: bool = False
     """Whether the brokers' states are different afterwards."""
+    drawn_only: bool = False
+    """Whether it holds only where chance may have put several mistakes into one request."""
 
 
 def explanation(
-    table: Sequence[Explained], api: str, version: int, request: Message | None, found: Found
+    table: Sequence[Explained],
+    api: str,
+    version: int,
+    request: Message | None,
+    found: Found,
+    *,
+    drawn: bool = False,
 ) -> Explained | None:
     """Return the entry that explains a difference."""
     for entry in table:
         if (
             re.fullmatch(entry.apis, api)
             and version in entry.versions
+            and (drawn or not entry.drawn_only)
             and re.fullmatch(entry.path, found.path)
             and entry.when(found, request)
         ):

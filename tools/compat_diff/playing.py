@@ -75,9 +75,10 @@ class Player:
 
     def play(self, name: str, dialogue: Dialogue, scene: Scene, *, strict: bool = False) -> Played:
         """Play a dialogue to its end; a strict one ends at its first unexplained difference."""
-        playing = _Playing(name, dialogue, scene, (self._kafka, self._barnabas), self._table)
+        addresses = (self._kafka, self._barnabas)
+        playing = _Playing(name, dialogue, scene, addresses, self._table, strict=strict)
         try:
-            playing.run(strict)
+            playing.run()
         finally:
             playing.close()
         return playing.played
@@ -93,8 +94,11 @@ class _Playing:
         scene: Scene,
         addresses: tuple[tuple[str, int], tuple[str, int]],
         table: tuple[Explained, ...],
+        *,
+        strict: bool,
     ) -> None:
         self.played = Played(name)
+        self._strict = strict
         self._sides = (Side(addresses[0]), Side(addresses[1]))
         self._talks = (dialogue(scene), dialogue(scene))
         self._pairs = Pairs(scene.prefix)
@@ -102,13 +106,13 @@ class _Playing:
         self._held: dict[str, Request] = {}
         self._number = 0
 
-    def run(self, strict: bool) -> None:
+    def run(self) -> None:
         """Go on until one of the two talks ends."""
         steps = [next(talk, None) for talk in self._talks]
         while steps[0] is not None and steps[1] is not None:
             self._number += 1
             answers = self._take(steps[0], steps[1])
-            if strict and self._is_apart():
+            if self._strict and self._is_apart():
                 self.played.cut_short = True
                 return
             steps = [
@@ -176,7 +180,9 @@ class _Playing:
                 version=step.version,
                 found=one,
                 request=brief(step.request or step.frame),
-                explained=explanation(self._table, api, step.version, step.request, one),
+                explained=explanation(
+                    self._table, api, step.version, step.request, one, drawn=self._strict
+                ),
             )
             for one in found
         ]

@@ -102,7 +102,9 @@ def _print_group(console: Console, number: int, group: Group) -> None:
     if group.barnabas:
         console.print(f"   {group.path}", markup=False, highlight=False)
         console.print("   Kafka     ", group.kafka, markup=False, highlight=False, soft_wrap=True)
-        console.print("   Barnabas  ", group.barnabas, markup=False, highlight=False, soft_wrap=True)
+        console.print(
+            "   Barnabas  ", group.barnabas, markup=False, highlight=False, soft_wrap=True
+        )
     else:
         entries = {str(v) for one in group.found for v in one.found[1:] if v != ABSENT}
         sample = sorted({FOREIGN.sub("", entry) for entry in entries})[:ENTRIES_SHOWN]

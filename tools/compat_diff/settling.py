@@ -1,7 +1,8 @@
 """Waiting until a broker has carried out what it answered.
 
-Kafka answers CreateTopics when its controller has decided; its broker opens the logs a moment later.
-A client waits for that by asking for metadata. So do we, on both sides, before the next step.
+Kafka answers CreateTopics when its controller has decided; its broker opens the logs a moment
+later. A client waits for that by asking for metadata. So do we, on both sides, before the next
+step.
 """
 
 import time

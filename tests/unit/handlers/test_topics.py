@@ -275,9 +275,7 @@ def test_topics_described_by_name(talk: Dialogue) -> None:
 
 
 @pytest.mark.parametrize(("name", "index"), [("a", -1), ("aa", 0), ("", 0), ("z", 1)])
-def test_a_page_begins_at_a_topic_that_was_asked_for(
-    talk: Dialogue, name: str, index: int
-) -> None:
+def test_a_page_begins_at_a_topic_that_was_asked_for(talk: Dialogue, name: str, index: int) -> None:
     create_topic(talk, "a")
     create_topic(talk, "b")
     names = [TopicRequest(name=name) for name in ("a", "b")]

@@ -140,9 +140,7 @@ def test_the_last_voter_stays() -> None:
 def test_a_voter_has_an_id() -> None:
     leader = RaftMember(count=1).start()
     listeners = [Listener(name="PEER", host="h", port=PORT)]
-    adding = AddRaftVoterRequest(
-        cluster_id=None, timeout_ms=500, voter_id=-1, listeners=listeners
-    )
+    adding = AddRaftVoterRequest(cluster_id=None, timeout_ms=500, voter_id=-1, listeners=listeners)
     assert outcome(leader.raft.handle_add_voter(adding)) == [ErrorCode.INVALID_REQUEST]
     removing = RemoveRaftVoterRequest(cluster_id=None, voter_id=-1)
     assert outcome(leader.raft.handle_remove_voter(removing)) == [ErrorCode.INVALID_REQUEST]

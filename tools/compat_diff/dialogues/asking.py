@@ -71,9 +71,7 @@ def topic(
 
 def create(*topics: CreatableTopic, version: int = 7, validate_only: bool = False) -> Ask:
     """Create topics."""
-    request = CreateTopicsRequest(
-        topics=list(topics), timeout_ms=5000, validate_only=validate_only
-    )
+    request = CreateTopicsRequest(topics=list(topics), timeout_ms=5000, validate_only=validate_only)
     return Ask(request, version)
 
 
@@ -93,7 +91,9 @@ def produce(
     transactional_id: str | None = None,
 ) -> Ask:
     """Send one batch to a topic by its name or id."""
-    data = PartitionProduceData(index=partition, records=None if records is None else bytes(records))
+    data = PartitionProduceData(
+        index=partition, records=None if records is None else bytes(records)
+    )
     named = TopicProduceData(
         name=name if isinstance(name, str) else "",
         topic_id=name if isinstance(name, bytes) else NO_TOPIC_ID,

@@ -142,7 +142,14 @@ def folders(scene: Scene, version: int) -> Talk:
     """Describe log folders."""
     a = scene.name("a")
     yield create(topic(a, 2))
-    for places in ([(a, [0, 1])], [(a, [7])], [(scene.name("unknown"), [0])], [(a, [])], []):
+    wanted: list[list[tuple[str, list[int]]]] = [
+        [(a, [0, 1])],
+        [(a, [7])],
+        [(scene.name("unknown"), [0])],
+        [(a, [])],
+        [],
+    ]
+    for places in wanted:
         topics = [DescribableLogDirTopic(topic=n, partitions=p) for n, p in places]
         yield Ask(DescribeLogDirsRequest(topics=topics), version)
     yield Ask(DescribeLogDirsRequest(topics=None), version)

@@ -152,7 +152,9 @@ def fetching(scene: Scene, version: int) -> Talk:
             yield fetch_offsets(g, [(name, [0])], version=version, member=member)
     if version >= 8:
         request = OffsetFetchRequest(
-            groups=[OffsetFetchRequestGroup(group_id=group, topics=None) for group in (g, g, "none")]
+            groups=[
+                OffsetFetchRequestGroup(group_id=group, topics=None) for group in (g, g, "none")
+            ]
         )
         yield Ask(request, version)
         yield Ask(OffsetFetchRequest(groups=[]), version)
@@ -186,7 +188,7 @@ def deleting(scene: Scene) -> Talk:
 
 
 def nameless(scene: Scene) -> Talk:
-    """Use the group whose name is empty; all dialogues would share it, so that one does all of it."""
+    """Use the group whose name is empty, which no other dialogue does."""
     a = scene.name("a")
     yield create(topic(a))
     yield fetch_offsets("", [(a, [0])])

@@ -84,13 +84,14 @@ def altering(scene: Scene, version: int) -> Talk:
     yield describe(4, (TOPIC, a, [*COMMON_KEYS, "flush.ms"]))
     yield alter((TOPIC, a, []))
     yield describe(4, (TOPIC, a, [*COMMON_KEYS, "flush.ms"]))
-    for pairs in (
+    tries: list[list[tuple[str, str | None]]] = [
         [("no.such.config", "1")],
         [("retention.ms", "soon")],
         [("retention.ms", None)],
         [("", "1")],
         [("retention.ms", "1"), ("retention.ms", "2")],
-    ):
+    ]
+    for pairs in tries:
         yield alter((TOPIC, a, pairs), only=True)
         yield alter((TOPIC, a, pairs))
     yield alter((TOPIC, scene.name("unknown"), [("retention.ms", "1")]))

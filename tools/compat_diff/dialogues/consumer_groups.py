@@ -1,5 +1,7 @@
 """Groups of the consumer protocol (KIP-848): heartbeats, describes, commits by member epoch."""
 
+from typing import Any
+
 from barnabas.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from barnabas.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -38,7 +40,7 @@ def beat(
         rebalance_timeout_ms=rebalance_ms,
         subscribed_topic_names=topics,
         topic_partitions=None if owned is None else held,
-        **fields,  # type: ignore[arg-type]
+        **fields,
     )
     return Ask(request, version)
 
@@ -103,34 +105,33 @@ def wrong(scene: Scene, version: int) -> Talk:
     """Heartbeats with values that are not allowed."""
     g, a = scene.name("g"), scene.name("a")
     yield create(topic(a))
-    right = dict(version=version, topics=[a], owned=[], rebalance_ms=5000)
-    yield beat("", 0, **right)  # type: ignore[arg-type]
+    right: dict[str, Any] = {"version": version, "topics": [a], "owned": [], "rebalance_ms": 5000}
+    yield beat("", 0, **right)
     yield beat(g, 0, version=version, topics=[a], owned=[])
     yield beat(g, 0, version=version, owned=[], rebalance_ms=5000)
     yield beat(g, 0, version=version, topics=[], owned=[], rebalance_ms=5000)
     yield beat(g, 0, version=version, topics=[a], rebalance_ms=5000)
     yield beat(g, 0, version=version, topics=[a], owned=[(UNKNOWN_ID, [0])], rebalance_ms=5000)
-    yield beat(g, 0, **right, server_assignor="nonsense")  # type: ignore[arg-type]
-    yield beat(g, 0, **right, server_assignor="")  # type: ignore[arg-type]
-    yield beat(g, 0, **right, instance_id="")  # type: ignore[arg-type]
-    yield beat(g, 0, **right, rack_id="")  # type: ignore[arg-type]
-    yield beat(g, 5, **right)  # type: ignore[arg-type]
+    yield beat(g, 0, **right, server_assignor="nonsense")
+    yield beat(g, 0, **right, server_assignor="")
+    yield beat(g, 0, **right, instance_id="")
+    yield beat(g, 0, **right, rack_id="")
+    yield beat(g, 5, **right)
     yield beat(g, -1, version=version)
     yield beat(g, -2, version=version)
     yield beat(g, -3, version=version)
     yield beat(g, 3, version=version, member="")
     yield beat(g, 0, version=version, member="", topics=[a], owned=[], rebalance_ms=0)
-    if version >= 1:
-        for pattern in ("", "(", "a.*", scene.name(".*")):
-            yield beat(
-                g,
-                0,
-                version=version,
-                owned=[],
-                rebalance_ms=5000,
-                subscribed_topic_regex=pattern,
-            )
     yield ask(g, version=version)
+    for pattern in ("", "(", "a.*", scene.name(".*")) if version else ():
+        yield beat(
+            scene.name("pattern"),
+            0,
+            version=version,
+            owned=[],
+            rebalance_ms=5000,
+            subscribed_topic_regex=pattern,
+        )
 
 
 def static(scene: Scene, version: int) -> Talk:
@@ -142,16 +143,15 @@ def static(scene: Scene, version: int) -> Talk:
     epoch = answer.first("member_epoch", 0)
     yield ask(g, version=version)
     other = "BBBBBBBBBBBBBBBBBBBBBB"
-    joining = dict(version=version, topics=[a], owned=[], rebalance_ms=5000)
-    yield beat(g, 0, member=other, instance_id="i", **joining)  # type: ignore[arg-type]
+    joining: dict[str, Any] = {"version": version, "topics": [a], "owned": [], "rebalance_ms": 5000}
+    yield beat(g, 0, member=other, instance_id="i", **joining)
     yield beat(g, epoch, version=version, member=me, instance_id="i")
     yield beat(g, epoch, version=version, member=me, instance_id="other")
     yield beat(g, -2, version=version, member=me, instance_id="i")
     yield ask(g, version=version)
-    yield beat(g, 0, member=other, instance_id="i", **joining)  # type: ignore[arg-type]
+    yield beat(g, 0, member=other, instance_id="i", **joining)
     yield beat(g, epoch, version=version, member=me, instance_id="i")
     yield leave(g, ("", "i"))
-    yield ask(g, version=version)
 
 
 def sharing(scene: Scene, version: int) -> Talk:
@@ -163,9 +163,14 @@ def sharing(scene: Scene, version: int) -> Talk:
         one = answer.first("member_id", "") or ""
         epoch = answer.first("member_epoch", 0)
         topic_id = (yield ask(g)).first("topic_id", bytes(16))
-        joining = dict(version=version, topics=[a], owned=[], rebalance_ms=5000)
+        joining: dict[str, Any] = {
+            "version": version,
+            "topics": [a],
+            "owned": [],
+            "rebalance_ms": 5000,
+        }
         second = "BBBBBBBBBBBBBBBBBBBBBB" if version else ""
-        answer = yield beat(g, 0, member=second, server_assignor=assignor, **joining)  # type: ignore[arg-type]
+        answer = yield beat(g, 0, member=second, server_assignor=assignor, **joining)
         two = answer.first("member_id", "") or ""
         yield beat(g, epoch, version=version, member=one, owned=[(topic_id, [0, 1])])
         yield beat(g, epoch, version=version, member=one, owned=[(topic_id, [0])])

@@ -1,4 +1,4 @@
-"""Fetch, ListOffsets and OffsetForLeaderEpoch: versions, sessions, limits, epochs, what is missing."""
+"""Fetch, ListOffsets and OffsetForLeaderEpoch: versions, sessions, limits, epochs."""
 
 from collections.abc import Sequence
 

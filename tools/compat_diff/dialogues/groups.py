@@ -1,4 +1,4 @@
-"""Classic groups: join, sync, heartbeat, leave; static members; what describes, lists and deletes."""
+"""Classic groups: join, sync, heartbeat, leave, static members, admin requests."""
 
 from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -14,7 +14,7 @@ from tools.compat_diff.steps import Answer, Ask, Await, Dialogue, Pause, Scene, 
 RANGE = (("range", b"r"),)
 
 
-def join(
+def join(  # noqa: PLR0913 - the fields of the request
     group: str,
     member: str = "",
     *,
@@ -157,17 +157,18 @@ def syncing(scene: Scene, version: int) -> Talk:
     yield sync("", 1, "stranger", version=version)
     me = Entering(g, 7)
     yield from me.walk()
-    ids = dict(version=version)
     right = ("consumer", "range")
     if version >= 5:
         for protocol in (("consumer", "other"), ("other", "range"), (None, "range"), (None, None)):
-            yield sync(g, me.generation, me.member, protocol=protocol, **ids)
-    yield sync(g, me.generation + 1, me.member, protocol=right, **ids)
-    yield sync(g, me.generation, "stranger", protocol=right, **ids)
+            yield sync(g, me.generation, me.member, protocol=protocol, version=version)
+    yield sync(g, me.generation + 1, me.member, protocol=right, version=version)
+    yield sync(g, me.generation, "stranger", protocol=right, version=version)
     assigned = {me.member: b"mine", "stranger": b"lost"}
-    yield sync(g, me.generation, me.member, assigned=assigned, protocol=right, **ids)
-    yield sync(g, me.generation, me.member, protocol=right, **ids)
-    yield sync(g, me.generation, me.member, assigned={me.member: b"x"}, protocol=right, **ids)
+    yield sync(g, me.generation, me.member, assigned=assigned, protocol=right, version=version)
+    yield sync(g, me.generation, me.member, protocol=right, version=version)
+    yield sync(
+        g, me.generation, me.member, assigned={me.member: b"x"}, protocol=right, version=version
+    )
     yield describe(g)
 
 
@@ -283,7 +284,13 @@ def listing(scene: Scene, version: int) -> Talk:
     yield commit(scene.name("simple"), [(scene.name("t"), 0, 1)])
     yield Ask(ListGroupsRequest(), version)
     if version >= 4:
-        for states in (["Empty"], ["CompletingRebalance"], ["empty"], ["Nonsense"], ["Stable", "Empty"]):
+        for states in (
+            ["Empty"],
+            ["CompletingRebalance"],
+            ["empty"],
+            ["Nonsense"],
+            ["Stable", "Empty"],
+        ):
             yield Ask(ListGroupsRequest(states_filter=states), version)
     if version >= 5:
         for types in (["classic"], ["consumer"], ["Classic"], ["share"], ["nonsense"]):

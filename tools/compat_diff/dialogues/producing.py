@@ -1,4 +1,4 @@
-"""Produce: versions, acks, batches that are broken in every place, codecs, sequences, timestamps."""
+"""Produce: versions, acks, broken batches, codecs, sequences, timestamps."""
 
 import struct
 import time
@@ -286,7 +286,11 @@ WRITTEN: dict[str, Dialogue] = {
     "produce/several": several,
     "produce/broken-batches": broken,
     "produce/broken-records": broken_records,
-    **{name: talk for name, talk in each_version("produce/codecs", "Produce", codecs).items() if name.endswith(("v3", "v6", "v7", "v11"))},
+    **{
+        name: talk
+        for name, talk in each_version("produce/codecs", "Produce", codecs).items()
+        if name.endswith(("v3", "v6", "v7", "v11"))
+    },
     "produce/bad-compression": bad_compression,
     "produce/sizes": sizes,
     "produce/timestamps": timestamps,

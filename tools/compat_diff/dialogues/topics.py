@@ -1,4 +1,4 @@
-"""Topics: made, grown, described, emptied, deleted; with names, counts and replicas that are wrong."""
+"""Topics: made, grown, described, emptied, deleted, rightly and wrongly."""
 
 from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
@@ -192,7 +192,8 @@ def growing(scene: Scene, version: int) -> Talk:
     yield grow((scene.name("unknown"), 3, None))
     yield grow((a, 4, None), (a, 5, None))
     yield grow((a, 4, None), (scene.name("unknown"), 4, None))
-    for placed in ([[1]], [], [[]], [[1], [1]], [[9]], [[1, 1]], [[-1]]):
+    placements: list[list[list[int]]] = [[[1]], [], [[]], [[1], [1]], [[9]], [[1, 1]], [[-1]]]
+    for placed in placements:
         yield grow((a, 6, placed))
     yield grow((a, 7, [[1]]))
     yield grow(("", 7, None))
@@ -240,9 +241,7 @@ def describing_partitions(scene: Scene) -> Talk:
     a, b = scene.name("a"), scene.name("b")
     yield create(topic(a, 3), topic(b, 2))
 
-    def ask(
-        names: list[str], limit: int = 2000, cursor: tuple[str, int] | None = None
-    ) -> Ask:
+    def ask(names: list[str], limit: int = 2000, cursor: tuple[str, int] | None = None) -> Ask:
         place = DescribeTopicPartitionsRequestCursor()
         if cursor is not None:
             place.topic_name, place.partition_index = cursor

@@ -43,7 +43,11 @@ Producer = tuple[int, int]
 
 
 def add_partitions(
-    tid: str, producer: Producer, *places: tuple[str, list[int]], version: int = 3, verify: bool = False
+    tid: str,
+    producer: Producer,
+    *places: tuple[str, list[int]],
+    version: int = 3,
+    verify: bool = False,
 ) -> Ask:
     """Put partitions into a transaction."""
     topics = [AddPartitionsToTxnTopic(name=name, partitions=p) for name, p in places]
@@ -116,7 +120,9 @@ def commit_offsets(
     return Ask(request, version)
 
 
-def in_transaction(name: str, tid: str, producer: Producer, sequence: int, version: int = 11) -> Ask:
+def in_transaction(
+    name: str, tid: str, producer: Producer, sequence: int, version: int = 11
+) -> Ask:
     """Send two records of a transaction."""
     content = batch(2, attributes=TRANSACTIONAL, producer=(*producer, sequence))
     return produce(name, content, version=version, transactional_id=tid)
