@@ -67,15 +67,18 @@ def compared_properties(text: str) -> str:
     return "\n".join([*kept, KAFKA_ALSO])
 
 
+def compared_settings() -> dict[str, object]:
+    """Return the settings of Barnabas that there are."""
+    known = {".".join(path) for path in BY_PATH}
+    return {key: value for key, value in BARNABAS_SETTINGS.items() if key in known}
+
+
 @contextmanager
 def running_barnabas() -> Iterator[Address]:
     """Start `barnabas serve` on a fresh folder; end it afterwards."""
-    settings = {
-        key: value for key, value in BARNABAS_SETTINGS.items() if tuple(key.split(".")) in BY_PATH
-    }
     with (
         tempfile.TemporaryDirectory(prefix="compat-diff-") as folder,
-        BrokerSubprocess(folder, settings=settings) as broker,
+        BrokerSubprocess(folder, settings=compared_settings()) as broker,
     ):
         yield broker.address
 

@@ -323,12 +323,12 @@ def value_of(draw: Draw, cls: type[Message], described: Field, version: int) -> 
 
 
 def may_be_empty(described: Field) -> bool:
-    """Tell whether an array without entries means something; a topic without partitions does not."""
+    """Tell whether an array without entries means something."""
     return not described.name.startswith("partition")
 
 
 def without_twins(values: list[Any]) -> list[Any]:
-    """Leave out entries that name the same as one before; brokers differ in what they make of it."""
+    """Leave out entries that name the same as one before."""
     kept: list[Any] = []
     for value in values:
         if not has_twins([*kept, value]):
