@@ -245,7 +245,7 @@ class Fetch:
             partition = self._find(followed)
         except ApiError as error:
             followed.detach()
-            return self._refused(followed, error.code)
+            return self._refused(followed, error.code)._replace(aborted=())  # as in Kafka
         if self.in_session:
             followed.attach(partition)
         limit_bytes = min(wanted.max_bytes, budget)
@@ -312,7 +312,7 @@ class Fetch:
     def _refused(self, followed: Followed, code: ErrorCode) -> FetchResult:
         number = followed.wanted.partition
         leader = leader_instead(self.node, followed.key, number, code)
-        return FetchResult(number, code, aborted=(), leader=leader)  # not null, as in Kafka
+        return FetchResult(number, code, leader=leader)
 
 
 def _leave_alone(session: FetchSession, followed: Followed, result: FetchResult) -> None:
