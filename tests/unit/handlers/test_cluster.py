@@ -12,6 +12,7 @@ from barnabas.protocol.messages.describe_log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
 )
+from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
@@ -90,6 +91,16 @@ def test_a_producer_that_is_refused_gets_no_epoch(
     answer = talk.ask(request_)
     assert answer.error_code
     assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
+
+
+def test_an_election_that_is_refused_names_every_partition(talk: Dialogue) -> None:
+    create_topic(talk, "a", 2)
+    wanted = [TopicPartitions(topic="a", partitions=[0, 1])]
+    answer = talk.ask(ElectLeadersRequest(election_type=5, topic_partitions=wanted))
+    (topic,) = answer.replica_election_results
+    codes = [(one.partition_id, one.error_code) for one in topic.partition_result]
+    assert codes == [(0, answer.error_code), (1, answer.error_code)]
+    assert answer.error_code
 
 
 def test_folders_are_described(talk: Dialogue, tmp_path: Path) -> None:
