@@ -41,7 +41,16 @@ def _repeats(message: Message) -> bool:
     return False
 
 
-NAMES = ("topic_id", "name", "topic", "group_id", "resource_name", "transactional_id", "path")
+NAMES = (
+    "topic_id",
+    "name",
+    "topic",
+    "group_id",
+    "resource_name",
+    "transactional_id",
+    "path",
+    "producer_id",
+)
 PLACES = ("partition_index", "partition", "index")
 
 
@@ -132,6 +141,13 @@ TABLE: tuple[Explained, ...] = (
         "topics.*|brokers.*|c.*",
         lambda _, request: nameless(request),
         range(10, 14),
+    ),
+    Explained(
+        "names and ids may stand side by side",
+        "Metadata",
+        ".*",
+        lambda _, request: mixes_names_and_ids(request),
+        range(12, 14),
     ),
     Explained(ADVERTISED, "ApiVersions", r"(api_keys|.*_features)\[\+\]", only_kafka),
     Explained(
@@ -275,6 +291,12 @@ def by_id(request: Message | None) -> bool:
     """Tell whether topics are asked for by their ids."""
     topics = getattr(request, "topics", None) or []
     return any(topic.topic_id != bytes(16) or topic.name is None for topic in topics)
+
+
+def mixes_names_and_ids(request: Message | None) -> bool:
+    """Tell whether some topics are asked for by name and some by id."""
+    topics = getattr(request, "topics", None) or []
+    return len({topic.name is None for topic in topics}) > 1
 
 
 def nameless(request: Message | None) -> bool:
