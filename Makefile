@@ -13,9 +13,10 @@ RECORDS ?= 10000000
 ROUNDS ?= 20
 GPUS   ?= 64
 SEEDS  ?= 1000
+REQUESTS ?= 11000
 CORES  := $(shell getconf _NPROCESSORS_ONLN)
 
-.PHONY: run demo test test-cluster test-long test-upgrade test-spark check format bench bench-quick chaos chaos-cluster failover compat-cluster chaos-telemetry spark-cluster fuzz sim clean help
+.PHONY: run demo test test-cluster test-long test-upgrade test-spark check format bench bench-quick chaos chaos-cluster failover compat-cluster compat-diff chaos-telemetry spark-cluster fuzz sim clean help
 
 help: ## Show the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -79,6 +80,9 @@ failover: $(VENV)/.dev ## Measure how long clients wait when a leader or the con
 
 compat-cluster: $(VENV)/.dev ## Real clients, groups and transactions against three brokers (minutes).
 	@BARNABAS_BROKERS=3 $(BIN)/python -m pytest -q tests/compat tests/cli tests/chaos/test_exactly_once.py tests/chaos/test_exactly_once_rules.py
+
+compat-diff: $(VENV)/.dev ## Compare answers with Apache Kafka's: REQUESTS=n by chance (needs Java; minutes).
+	@$(BIN)/python -m tools.compat_diff --seed $(SEED) --random $(REQUESTS) $(ARGS)
 
 chaos-telemetry: $(VENV)/.dev ## Kill driver, workers and broker of the telemetry pipeline KILLS=n times (needs Java).
 	@CHAOS_KILLS=$(KILLS) CHAOS_SEED=$(SEED) $(BIN)/python -m pytest -q tests/chaos/test_telemetry.py -m chaos

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from enum import Enum, IntEnum
 from typing import NamedTuple
 
+from barnabas.controller.topics import check_name
 from barnabas.metadata import broker_config, topic_config
 from barnabas.metadata.config_definition import ConfigType
-from barnabas.metadata.image import ALL_BROKERS, BROKER, TOPIC, Image
+from barnabas.metadata.image import ALL_BROKERS, BROKER, TOPIC, Image, TopicImage
 from barnabas.metadata.records import ConfigChanged
 from barnabas.model.errors import ApiError, ErrorCode
 
@@ -28,13 +29,21 @@ class Change(NamedTuple):
     value: str | None
 
 
+def _topic(image: Image, name: str) -> TopicImage:
+    if not name:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "name the topic; there is none for all topics")
+    topic = image.topics.get(name)
+    if topic is None:
+        check_name(name)
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+    return topic
+
+
 def alter_topic(
     image: Image, name: str, changes: Sequence[Change], defaults: Mapping[str, str]
 ) -> ConfigChanged:
     """Return the record that changes a topic's configs."""
-    topic = image.topics.get(name)
-    if topic is None:
-        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+    topic = _topic(image, name)
     wanted: dict[str, str | None] = {}
     for change in _each_once(changes):
         if change.operation is Operation.DELETE:
@@ -53,9 +62,7 @@ def replace_topic(
     image: Image, name: str, config: Mapping[str, str], defaults: Mapping[str, str]
 ) -> ConfigChanged:
     """Return the record that leaves a topic with exactly these configs (AlterConfigs)."""
-    topic = image.topics.get(name)
-    if topic is None:
-        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+    topic = _topic(image, name)
     topic_config.resolve(config, defaults)
     gone: dict[str, str | None] = {key: None for key in topic.config if key not in config}
     return ConfigChanged(kind=TOPIC, name=name, changes={**gone, **config})

@@ -17,6 +17,8 @@ from barnabas.model.ids import NodeId
 NAME_LENGTH_MAX = 249
 NAME = re.compile(r"[a-zA-Z0-9._-]+")
 PARTITIONS_MAX = 100_000
+METADATA_TOPIC = "__cluster_metadata"
+"""The log of the quorum is no topic, and none may be called like it."""
 _NO_RACKS: Mapping[int, str] = MappingProxyType({})
 
 
@@ -53,6 +55,8 @@ def create_topic(
     A replication factor says how many replicas it is to have later; 0 is what it gets now.
     """
     check_name(name)
+    if name == METADATA_TOPIC:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"{name} is the brokers' own log")
     if name in image.topics:
         raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name!r} already exists")
     # `a.b` and `a_b` would collide in the names of metrics, as in Kafka.
@@ -81,7 +85,7 @@ def place(
     start: int = 0,
 ) -> list[list[int]]:
     """Spread replicas evenly over the brokers there are, from one that the caller draws."""
-    if not 0 < partitions <= PARTITIONS_MAX:
+    if replication_factor > 0 and not 0 < partitions <= PARTITIONS_MAX:
         raise ApiError(
             ErrorCode.INVALID_PARTITIONS,
             f"a topic has 1 to {PARTITIONS_MAX} partitions, not {partitions}",

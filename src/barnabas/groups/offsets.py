@@ -341,18 +341,21 @@ class Offsets:
             if epoch < 0:
                 return NONE  # a consumer that is no member, or a tool
             return ErrorCode.GROUP_ID_NOT_FOUND if modern else ErrorCode.ILLEGAL_GENERATION
+        refusal = NONE
         try:
             group.check_commit(
                 request.member_id, request.group_instance_id, epoch, transactional=False
             )
         except ApiError as error:
-            if error.code is not ErrorCode.STALE_MEMBER_EPOCH:
-                return error.code
-            if not modern:
-                return ErrorCode.UNSUPPORTED_VERSION
-            if not group.may_commit_late(request.member_id, epoch, self._named(request.topics)):
-                return error.code
-        return NONE
+            refusal = error.code
+        if refusal not in {NONE, ErrorCode.STALE_MEMBER_EPOCH}:
+            return refusal
+        if not modern and group.type is GroupType.CONSUMER and request.member_id:
+            return ErrorCode.UNSUPPORTED_VERSION
+        late = refusal is not NONE and group.may_commit_late(
+            request.member_id, epoch, self._named(request.topics)
+        )
+        return NONE if late else refusal
 
     def _refusal_in_transaction(
         self, request: txn_offset_commit.TxnOffsetCommitRequest

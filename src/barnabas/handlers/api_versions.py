@@ -17,6 +17,7 @@ from barnabas.handlers.context import RequestContext
 from barnabas.metadata.features import FIRST_LEVEL, features_at
 from barnabas.model.errors import ErrorCode
 from barnabas.node.node import Node
+from barnabas.protocol.headers import API_VERSIONS
 from barnabas.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -57,8 +58,12 @@ class ApiVersionsHandler:
         )
 
     def unsupported(self, *, peer: bool) -> ApiVersionsResponse:
-        """Answer a version from the future."""
-        keys = self._peer_keys if peer else self._keys
+        """Answer a version from the future: a client with the versions of this API (KIP-511).
+
+        A newer broker is told of all APIs, and need not ask again.
+        """
+        own = [key for key in self._keys if key.api_key == API_VERSIONS]
+        keys = self._peer_keys if peer else own
         return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=keys)
 
 

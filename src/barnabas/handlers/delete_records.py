@@ -42,6 +42,9 @@ def _topic(node: Node, topic: DeleteRecordsTopic) -> TopicResult | Pending[Topic
 def _delete(node: Node, topic: str, wanted: DeleteRecordsPartition) -> Result | Pending[Result]:
     index = wanted.partition_index
     try:
+        known = node.image.topics.get(topic)
+        if known is not None and known.is_internal:
+            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION)  # noqa: TRY301
         partition = node.find(topic, index)
         offset = partition.high_watermark if wanted.offset == HIGH_WATERMARK else wanted.offset
         if not 0 <= offset <= partition.log.end_offset:

@@ -21,7 +21,6 @@ def handle(
     del context
     if request.endpoint_type != BROKERS:
         return DescribeClusterResponse(
-            endpoint_type=request.endpoint_type,
             error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE
             if request.endpoint_type == CONTROLLERS
             else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,

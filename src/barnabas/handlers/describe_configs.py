@@ -8,6 +8,7 @@ replicas has one entry that Kafka does not know, `barnabas.replication.factor`.
 from collections.abc import Callable, Iterator
 
 from barnabas.controller.configs import DynamicSource, altered_names, dynamic_values
+from barnabas.controller.topics import check_name
 from barnabas.handlers.config_resources import check_broker, resource_type
 from barnabas.handlers.context import RequestContext
 from barnabas.metadata import broker_config, topic_config
@@ -74,6 +75,7 @@ def _describe(
     if resource_type(resource.resource_type) == "topic":
         topic = node.image.topics.get(resource.resource_name)
         if topic is None:
+            check_name(resource.resource_name)
             raise ApiError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 f"there is no topic {resource.resource_name!r}",

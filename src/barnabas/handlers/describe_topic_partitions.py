@@ -1,12 +1,14 @@
 """DescribeTopicPartitions (key 75), version 0: metadata in pages (KIP-966)."""
 
+from barnabas.controller.topics import check_name
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.metadata import TOPIC_OPERATIONS, offline, trouble
-from barnabas.model.errors import ErrorCode
+from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import NO_TOPIC_ID
 from barnabas.node.node import Node
 from barnabas.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsRequestCursor,
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponseCursor,
     DescribeTopicPartitionsResponsePartition,
@@ -22,7 +24,10 @@ def handle(
     """Describe partitions from the cursor on, as many as a page holds."""
     del context
     cursor = request.cursor
-    names = sorted({topic.name for topic in request.topics} or node.image.topics)
+    asked = {topic.name for topic in request.topics}
+    if cursor is not None and not _is_valid(cursor, asked):
+        return DescribeTopicPartitionsResponse(topics=[_refused(name) for name in sorted(asked)])
+    names = sorted(asked or node.image.topics)
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
     room = min(max(1, request.response_partition_limit), PAGE_MAX)
@@ -45,11 +50,31 @@ def handle(
     return response
 
 
+def _is_valid(cursor: DescribeTopicPartitionsRequestCursor, asked: set[str]) -> bool:
+    """Tell whether a page can begin there; of all topics the cursor's may be gone by now."""
+    return cursor.partition_index >= 0 and (not asked or cursor.topic_name in asked)
+
+
+def _refused(name: str) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=name)
+
+
+def _why_unknown(name: str) -> ErrorCode:
+    try:
+        check_name(name)
+    except ApiError as error:
+        return error.code
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
 def _describe(node: Node, name: str, first: int, last: int) -> DescribeTopicPartitionsResponseTopic:
     topic = node.image.topics.get(name)
     if topic is None:
         return DescribeTopicPartitionsResponseTopic(
-            error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=name, topic_id=NO_TOPIC_ID
+            error_code=_why_unknown(name),
+            name=name,
+            topic_id=NO_TOPIC_ID,
+            topic_authorized_operations=TOPIC_OPERATIONS,
         )
     return DescribeTopicPartitionsResponseTopic(
         name=name,

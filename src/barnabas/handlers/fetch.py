@@ -155,9 +155,9 @@ class Fetch:
     def _is_drained(self, followed: Followed, result: FetchResult) -> bool:
         """Tell whether there is nothing more for now."""
         offset = followed.wanted.fetch_offset
+        if self.in_session and followed.has_news(result):
+            return False  # of the high watermark, which an answer is to say at last
         if self.request.replica_id >= 0:
-            if followed.has_news(result):
-                return False  # of the high watermark, which an answer is to say at last
             return followed.partition is None or followed.partition.log.end_offset <= offset
         return result.high_watermark <= offset
 
@@ -245,7 +245,7 @@ class Fetch:
             partition = self._find(followed)
         except ApiError as error:
             followed.detach()
-            return self._refused(followed, error.code)
+            return self._refused(followed, error.code)._replace(aborted=())  # as in Kafka
         if self.in_session:
             followed.attach(partition)
         limit_bytes = min(wanted.max_bytes, budget)
@@ -304,6 +304,8 @@ class Fetch:
         wanted = followed.wanted
         if not partition.leads and wanted.fetch_offset > partition.log.end_offset:
             return self._refused(followed, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if self.request.replica_id < 0:
+            return self._refused(followed, ErrorCode.OFFSET_OUT_OF_RANGE)
         high, start = partition.high_watermark, partition.log.start_offset
         return FetchResult(wanted.partition, ErrorCode.OFFSET_OUT_OF_RANGE, high, -1, start)
 

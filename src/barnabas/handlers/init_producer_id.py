@@ -30,11 +30,11 @@ def handle(node: Node, request: InitProducerIdRequest, context: RequestContext) 
     """Give out an id, or the right to a transactional id."""
     named = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     if (named.producer_id == NO_PRODUCER_ID) != (named.producer_epoch == NO_EPOCH):
-        return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST)
+        return _refused(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is None:
         return _fresh(node, context)
     if not request.transactional_id:
-        return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST)
+        return _refused(ErrorCode.INVALID_REQUEST)
     expected = None if named.producer_id == NO_PRODUCER_ID else named
     return _initialize(node, request.transactional_id, request, expected, context)
 
@@ -43,7 +43,7 @@ def _fresh(node: Node, context: RequestContext) -> Answer:
     try:
         fresh = node.next_producer_id(context.now_ms)
     except ApiError as error:
-        return InitProducerIdResponse(error_code=error.code)
+        return _refused(error.code)
     answer = fresh.map(
         lambda producer_id: InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
     )
@@ -51,7 +51,7 @@ def _fresh(node: Node, context: RequestContext) -> Answer:
 
 
 def _refused(code: ErrorCode) -> InitProducerIdResponse:
-    return InitProducerIdResponse(error_code=code)
+    return InitProducerIdResponse(error_code=code, producer_epoch=NO_EPOCH)
 
 
 def _initialize(
@@ -73,7 +73,7 @@ def _initialize(
             producer_id, producer_epoch = result
             return InitProducerIdResponse(producer_id=producer_id, producer_epoch=producer_epoch)
         if result is ErrorCode.PRODUCER_FENCED and context.version < KNOWS_FENCED_FROM:
-            return InitProducerIdResponse(error_code=ErrorCode.INVALID_PRODUCER_EPOCH)
-        return InitProducerIdResponse(error_code=result)
+            return _refused(ErrorCode.INVALID_PRODUCER_EPOCH)
+        return _refused(result)
 
     return answer.map(respond).or_refused(_refused)

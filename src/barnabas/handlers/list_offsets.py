@@ -25,6 +25,8 @@ LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
 SPECIAL_FROM = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 """The versions that know each special time; an older one gets UNSUPPORTED_VERSION."""
+SPECIAL_MIN = EARLIEST_PENDING_UPLOAD
+"""No version knows a special time below this."""
 READ_COMMITTED = 1
 LEADER_EPOCHS_FROM = 4
 
@@ -54,7 +56,8 @@ def _answer(
     committed_only: bool,
 ) -> ListOffsetsPartitionResponse:
     try:
-        if version < SPECIAL_FROM.get(wanted.timestamp, 0):
+        known_from = SPECIAL_FROM.get(wanted.timestamp, 0)
+        if version < known_from or wanted.timestamp < SPECIAL_MIN:
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION)  # noqa: TRY301
         partition = node.find(topic, wanted.partition_index)
         partition.check_leader_epoch(wanted.current_leader_epoch)

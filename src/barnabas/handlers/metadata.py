@@ -140,7 +140,10 @@ def _find(
         check_name(wanted.name)
     except ApiError as error:
         code = error.code
-    return MetadataResponseTopic(error_code=code, name=wanted.name, topic_id=NO_TOPIC_ID)
+    unknown = MetadataResponseTopic(error_code=code, name=wanted.name, topic_id=NO_TOPIC_ID)
+    if operations is not None:
+        unknown.topic_authorized_operations = operations
+    return unknown
 
 
 def controller_of(node: Node) -> int:

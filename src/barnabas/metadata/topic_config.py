@@ -61,6 +61,8 @@ class TopicConfig:
     min_compaction_lag_ms: int
     min_insync_replicas: int
     preallocate: bool
+    remote_log_copy_disable: bool
+    remote_log_delete_on_disable: bool
     remote_storage_enable: bool
     retention_bytes: int
     retention_ms: int

@@ -4,7 +4,7 @@ Where this broker differs, it says so here:
 - `flush` is ours: with `ack`, the default, a produce is answered after its fsync.
 - `flush.ms` defaults to one second, not to never: `flush=interval` bounds what a power cut loses.
 - `segment.bytes` may be as small as 1024, so that a test can roll segments quickly.
-- `remote.storage.enable` can only be false, as there is no tiered storage.
+- The `remote` configs can only be false, as there is no tiered storage.
 """
 
 from barnabas.metadata.config_definition import (
@@ -214,6 +214,18 @@ _TABLE = (
         "false",
         "Whether a segment file takes its whole size on disk when it is begun.",
         "log.preallocate",
+    ),
+    _define(
+        "remote.log.copy.disable",
+        only_false("this broker has no tiered storage"),
+        "false",
+        "Whether no more segments are copied to tiered storage.",
+    ),
+    _define(
+        "remote.log.delete.on.disable",
+        only_false("this broker has no tiered storage"),
+        "false",
+        "Whether what tiered storage holds is deleted when it is switched off.",
     ),
     _define(
         "remote.storage.enable",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 NOT_LEADER: Outcome = (ErrorCode.NOT_LEADER_OR_FOLLOWER, "this node does not lead the quorum")
 WRONG_CLUSTER: Outcome = (ErrorCode.INCONSISTENT_CLUSTER_ID, "this is another cluster")
+NO_VOTER_ID: Outcome = (ErrorCode.INVALID_REQUEST, "the id of a voter is 0 or more")
 
 
 def describe(raft: "Raft") -> describe_quorum.DescribeQuorumResponse:
@@ -56,6 +57,8 @@ def add_voter(
         return _added(WRONG_CLUSTER)
     if not isinstance(leader, Leader):
         return _added(NOT_LEADER)
+    if request.voter_id < 0:
+        return _added(NO_VOTER_ID)
     try:
         listeners = [(one.host, one.port) for one in request.listeners]
         voter = voter_of(request.voter_id, request.voter_directory_id, listeners)
@@ -76,6 +79,8 @@ def remove_voter(
         return _removed(WRONG_CLUSTER)
     if not isinstance(leader, Leader):
         return _removed(NOT_LEADER)
+    if request.voter_id < 0:
+        return _removed(NO_VOTER_ID)
     key = ReplicaKey(NodeId(request.voter_id), request.voter_directory_id)
     outcome = leader.membership.remove(key)
     return outcome.map(_removed) if isinstance(outcome, Pending) else _removed(outcome)

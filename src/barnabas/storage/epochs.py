@@ -10,6 +10,8 @@ from barnabas.model.errors import StorageError
 from barnabas.model.ports import Disk
 from barnabas.storage.checkpoints import seal, unseal
 
+NO_EPOCH = -1
+
 FILE_NAME = "leader-epoch-checkpoint"
 
 
@@ -53,7 +55,7 @@ class LeaderEpochs:
 
         (-1, -1) where the asked epoch is later than any that is known.
         """
-        if not self.entries or epoch < 0 or epoch > self.entries[-1][0]:
+        if not self.entries or epoch == NO_EPOCH or epoch > self.entries[-1][0]:
             return -1, -1
         if epoch == self.entries[-1][0]:
             return epoch, log_end

@@ -17,6 +17,7 @@ from barnabas.protocol.messages.describe_quorum import (
     DescribeQuorumRequestPartitionData,
     DescribeQuorumRequestTopicData,
 )
+from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
@@ -55,7 +56,7 @@ def test_a_version_from_the_future_is_answered_in_the_oldest(talk: Dialogue) -> 
     assert exchange.content is not None
     answer = decode_exact(ApiVersionsResponse, 0, exchange.content, 4)
     assert answer.error_code == 35
-    assert (18, 0, 4) in [(k.api_key, k.min_version, k.max_version) for k in answer.api_keys]
+    assert [(k.api_key, k.min_version, k.max_version) for k in answer.api_keys] == [(18, 0, 4)]
 
 
 @pytest.mark.parametrize(("name", "version"), [("", "1"), ("a b", "1"), ("a", ""), ("-a", "1")])
@@ -78,6 +79,33 @@ def test_the_cluster_is_described(tmp_path: Path) -> None:
 def test_controllers_are_not_to_be_found_here(talk: Dialogue, kind: int, code: int) -> None:
     answer = talk.ask(DescribeClusterRequest(endpoint_type=kind))
     assert (answer.error_code, answer.brokers) == (code, [])
+    assert answer.endpoint_type == 1  # as in Kafka, whatever was asked for
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        InitProducerIdRequest(transactional_id=""),
+        InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=0),
+        InitProducerIdRequest(transactional_id=None, producer_id=5, producer_epoch=-1),
+    ],
+)
+def test_a_producer_that_is_refused_gets_no_epoch(
+    talk: Dialogue, request_: InitProducerIdRequest
+) -> None:
+    answer = talk.ask(request_)
+    assert answer.error_code
+    assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
+
+
+def test_an_election_that_is_refused_names_every_partition(talk: Dialogue) -> None:
+    create_topic(talk, "a", 2)
+    wanted = [TopicPartitions(topic="a", partitions=[0, 1])]
+    answer = talk.ask(ElectLeadersRequest(election_type=5, topic_partitions=wanted))
+    (topic,) = answer.replica_election_results
+    codes = [(one.partition_id, one.error_code) for one in topic.partition_result]
+    assert codes == [(0, answer.error_code), (1, answer.error_code)]
+    assert answer.error_code
 
 
 def test_folders_are_described(talk: Dialogue, tmp_path: Path) -> None:

@@ -124,6 +124,17 @@ def test_what_has_no_configs(talk: Dialogue, kind: int, name: str, code: int) ->
         assert (result.error_code, bool(result.error_message)) == (code, True)
 
 
+@pytest.mark.parametrize(("name", "described", "altered"), [("", 17, 42), ("a b", 17, 17)])
+def test_names_that_no_topic_can_have(
+    talk: Dialogue, name: str, described: int, altered: int
+) -> None:
+    wanted = DescribeConfigsResource(resource_type=TOPIC, resource_name=name)
+    (result,) = talk.ask(DescribeConfigsRequest(resources=[wanted])).results
+    assert result.error_code == described
+    assert alter(talk, TOPIC, name, ("retention.ms", SET, "1")).error_code == altered
+    assert replace(talk, TOPIC, name).error_code == altered
+
+
 def test_configs_are_set_added_to_and_deleted(talk: Dialogue) -> None:
     create_topic(talk, "a")
     steps: list[tuple[str, int, str | None, str]] = [

@@ -145,6 +145,14 @@ def test_who_has_not_heard_of_a_new_epoch_may_commit_what_stayed_its_own(
     assert commit(1 - kept) == ErrorCode.STALE_MEMBER_EPOCH
 
 
+def test_a_member_commits_in_a_version_that_knows_member_epochs(ready: Dialogue) -> None:
+    create_topic(ready, "t")
+    epoch = join(ready, "one").member_epoch
+    request = commit_request("g", {("t", 0): 5}, member="one", epoch=epoch)
+    assert list(codes(ready.ask(request, 8)).values()) == [ErrorCode.UNSUPPORTED_VERSION]
+    assert list(codes(ready.ask(request, 9)).values()) == [0]
+
+
 def test_an_answer_waits_until_it_is_safe(ready: Dialogue) -> None:
     create_topic(ready, "t")
     ready.hold_syncs = True

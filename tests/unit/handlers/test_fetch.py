@@ -56,6 +56,9 @@ def test_the_end_has_nothing_and_beyond_is_an_error(filled: Dialogue) -> None:
     assert (at_end.error_code, at_end.records) == (0, b"")
     beyond = fetch(filled, "a", 51)
     assert (beyond.error_code, beyond.records) == (1, b"")
+    assert (beyond.high_watermark, beyond.log_start_offset) == (-1, -1)  # as in Kafka
+    assert (at_end.aborted_transactions, beyond.aborted_transactions) == (None, None)
+    assert fetch(filled, "none").aborted_transactions == []
     assert fetch(filled, "a", -1).error_code == 1
 
 

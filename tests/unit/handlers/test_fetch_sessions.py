@@ -139,6 +139,15 @@ def test_new_partitions_join(consumer: Consumer) -> None:
     assert set(found) == {("c", 0)}
 
 
+def test_the_end_of_a_new_partition_is_told_when_time_is_up(consumer: Consumer) -> None:
+    create_topic(consumer.talk, "c")
+    exchange = consumer.send(("a", 0, 10), ("a", 1, 10), ("c", 0, 0), wait_ms=500)
+    assert exchange.waiting
+    consumer.talk.pass_time(500)
+    assert told(exchange.answer)[("c", 0)].high_watermark == 0
+    assert consumer.fetch() == {}
+
+
 def test_errors_are_told_until_they_are_over(consumer: Consumer) -> None:
     for _ in range(2):
         found = consumer.fetch(("a", 0, 99), ("a", 1, 10))

@@ -127,3 +127,7 @@ def test_operations_are_listed_for_who_asks(talk: Dialogue) -> None:
     full = talk.ask(asked, 10)
     assert full.topics[0].topic_authorized_operations > 0
     assert full.cluster_authorized_operations > 0
+    unknown = MetadataRequest(
+        topics=[MetadataRequestTopic(name="a b")], include_topic_authorized_operations=True
+    )
+    assert talk.ask(unknown, 10).topics[0].topic_authorized_operations > 0

@@ -10,6 +10,7 @@ from barnabas.protocol.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -97,6 +98,14 @@ def test_special_times_need_a_version_that_knows_them(
     assert list_offset(talk, "a", time, version=since - 1)[0] == 35
 
 
+@pytest.mark.parametrize("version", [1, 11])
+def test_a_special_time_that_there_is_not_needs_a_later_version(
+    talk: Dialogue, version: int
+) -> None:
+    create_topic(talk, "a")
+    assert [list_offset(talk, "a", time, version=version)[0] for time in (-7, -100)] == [35, 35]
+
+
 def test_the_leader_epoch_is_told_and_checked(talk: Dialogue) -> None:
     create_topic(talk, "a")
     produce(talk, "a")
@@ -130,6 +139,11 @@ def test_records_are_deleted_up_to_an_offset(talk: Dialogue) -> None:
     assert fetch(talk, "a", 10).error_code == 0
     talk.restart()
     assert list_offset(talk, "a", EARLIEST)[1] == 10
+
+
+def test_records_of_internal_topics_stay(talk: Dialogue) -> None:
+    talk.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]))
+    assert delete_records(talk, 0, topic="__consumer_offsets") == (17, -1)
 
 
 def test_records_of_a_compacted_topic_stay(talk: Dialogue) -> None:

@@ -85,6 +85,8 @@ def test_the_answer_tells_id_and_configs(talk: Dialogue) -> None:
         (topic("x" * 250), 17, "249"),
         (topic(partitions=0), 37, "partitions"),
         (topic(partitions=-2), 37, "partitions"),
+        (topic(partitions=0, copies=0), 38, "0"),
+        (topic("__cluster_metadata"), 42, "log"),
         (topic(copies=2), 38, "2"),
         (topic(copies=0), 38, "0"),
         (topic(config=("retention.ms", "soon")), 40, "retention.ms"),
@@ -279,6 +281,24 @@ def test_topics_described_by_name(talk: Dialogue) -> None:
     assert (second.name, second.error_code, second.partitions) == ("none", 3, [])
     (partition,) = first.partitions
     assert (partition.eligible_leader_replicas, partition.last_known_elr) == ([], [])
+
+
+@pytest.mark.parametrize(("name", "index"), [("a", -1), ("aa", 0), ("", 0), ("z", 1)])
+def test_a_page_begins_at_a_topic_that_was_asked_for(talk: Dialogue, name: str, index: int) -> None:
+    create_topic(talk, "a")
+    create_topic(talk, "b")
+    names = [TopicRequest(name=name) for name in ("a", "b")]
+    cursor = DescribeTopicPartitionsRequestCursor(topic_name=name, partition_index=index)
+    answer = talk.ask(DescribeTopicPartitionsRequest(topics=names, cursor=cursor))
+    assert [(topic.name, topic.error_code) for topic in answer.topics] == [("a", 42), ("b", 42)]
+    assert answer.next_cursor is None
+
+
+def test_a_name_that_no_topic_can_have_is_not_described(talk: Dialogue) -> None:
+    names = [TopicRequest(name="a b"), TopicRequest(name="none")]
+    bad, unknown = talk.ask(DescribeTopicPartitionsRequest(topics=names)).topics
+    assert (bad.error_code, unknown.error_code) == (17, 3)
+    assert unknown.topic_authorized_operations > 0
 
 
 def test_a_refusal_that_rests_on_a_proposal_waits_for_it(talk: Dialogue) -> None:

@@ -66,7 +66,7 @@ class TestInitProducerId:
         assert send_initialize(talk, "", version=version).answer.error_code == INVALID
         refused = send_initialize(talk, timeout_ms=900_001, version=version).answer
         assert refused.error_code == ErrorCode.INVALID_TRANSACTION_TIMEOUT
-        assert (refused.producer_id, refused.producer_epoch) == (-1, 0)
+        assert (refused.producer_id, refused.producer_epoch) == (-1, -1)
 
     @pytest.mark.parametrize("version", range(3, 6))
     def test_going_on(self, talk: Dialogue, version: int) -> None:

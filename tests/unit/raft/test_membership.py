@@ -137,6 +137,15 @@ def test_the_last_voter_stays() -> None:
     assert remove(member, member) == [ErrorCode.INVALID_REQUEST]
 
 
+def test_a_voter_has_an_id() -> None:
+    leader = RaftMember(count=1).start()
+    listeners = [Listener(name="PEER", host="h", port=PORT)]
+    adding = AddRaftVoterRequest(cluster_id=None, timeout_ms=500, voter_id=-1, listeners=listeners)
+    assert outcome(leader.raft.handle_add_voter(adding)) == [ErrorCode.INVALID_REQUEST]
+    removing = RemoveRaftVoterRequest(cluster_id=None, voter_id=-1)
+    assert outcome(leader.raft.handle_remove_voter(removing)) == [ErrorCode.INVALID_REQUEST]
+
+
 def test_a_node_without_its_disk_observes_until_it_is_added_again() -> None:
     """KAFKA-17608: voters are known by directory id."""
     quorum = RaftQuorum(3)

@@ -25,6 +25,7 @@ def test_an_epoch_that_is_over_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("asked", "answer"),
     [
+        (-2, (-2, 0)),
         (-1, (-1, -1)),
         (0, (0, 0)),
         (1, (1, 10)),

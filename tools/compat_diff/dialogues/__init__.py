@@ -1,0 +1,26 @@
+"""Dialogues written by theme, by their names: `topics/create-v7`."""
+
+from tools.compat_diff.dialogues import (
+    cluster,
+    committing,
+    configs,
+    consumer_groups,
+    fetching,
+    groups,
+    producing,
+    topics,
+    transactions,
+)
+from tools.compat_diff.steps import Dialogue
+
+WRITTEN: dict[str, Dialogue] = {
+    **topics.WRITTEN,
+    **configs.WRITTEN,
+    **producing.WRITTEN,
+    **fetching.WRITTEN,
+    **groups.WRITTEN,
+    **committing.WRITTEN,
+    **consumer_groups.WRITTEN,
+    **transactions.WRITTEN,
+    **cluster.WRITTEN,
+}

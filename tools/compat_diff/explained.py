@@ -1,0 +1,305 @@
+"""Every difference that is meant, with the sentence of docs/compatibility.md that says so.
+
+A difference that is a defect does not belong here, nor one that only one dialogue makes: mend it.
+"""
+
+from typing import Any
+
+from barnabas.protocol.message import Message
+from tools.compat_diff.comparing import ABSENT, Found
+from tools.compat_diff.explaining import Explained
+from tools.compat_diff.steps import CLOSED, SILENCE
+
+BROKER, BROKER_LOGGER, CLIENT_METRICS = 4, 8, 16
+UNKNOWN_SERVER_ERROR = -1
+OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE, NOT_AVAILABLE = 1, 2, 5
+INVALID_CONFIG, INVALID_REQUEST = 40, 42
+INVALID_RECORD, OLD_FORMAT = 87, 43
+
+
+def only_kafka(found: Found, _: Message | None) -> bool:
+    """Hold where Barnabas leaves an entry out."""
+    return found.barnabas == ABSENT
+
+
+def names_twice(found: Found, request: Message | None) -> bool:
+    """Hold where an array of the request holds the same twice, or a topic without partitions."""
+    del found
+    return request is not None and _repeats(request)
+
+
+def _repeats(message: Message) -> bool:
+    for name in message.__slots__:
+        value = getattr(message, name)
+        parts = value if isinstance(value, list) else [value]
+        if isinstance(value, list) and has_twins(value):
+            return True
+        if name in ("partitions", "partition_indexes", "partition_data") and value == []:
+            return True
+        if any(isinstance(part, Message) and _repeats(part) for part in parts):
+            return True
+    return False
+
+
+NAMES = (
+    "topic_id",
+    "name",
+    "topic",
+    "group_id",
+    "resource_name",
+    "transactional_id",
+    "path",
+    "producer_id",
+)
+PLACES = ("partition_index", "partition", "index")
+
+
+def has_twins(values: list[Any]) -> bool:
+    """Tell whether two entries name the same."""
+    seen: list[object] = []
+    for value in values:
+        named: object = value
+        if isinstance(value, Message):
+            fields = [n for n in (*NAMES, *PLACES) if n in value.__slots__]
+            named = [getattr(value, field) for field in fields] or None
+        if named is not None and named in seen:
+            return True
+        seen.append(named)
+    return False
+
+
+def asks_for(*kinds: int) -> Any:  # noqa: ANN401 - a test, as `Explained.when` takes it
+    """Return a test: whether a request is about resources of these kinds alone."""
+
+    def test(found: Found, request: Message | None) -> bool:
+        del found
+        resources = getattr(request, "resources", None) or []
+        return bool(resources) and all(one.resource_type in kinds for one in resources)
+
+    return test
+
+
+def between(kafka: object, barnabas: object) -> Any:  # noqa: ANN401 - as above
+    """Return a test: whether these two values differ."""
+    return lambda found, _: (found.kafka, found.barnabas) == (kafka, barnabas)
+
+
+def config_is(*names: str) -> Any:  # noqa: ANN401 - as above
+    """Return a test: whether an entry that one broker has alone is one of these configs."""
+    return lambda found, _: any(
+        f"name={name!r}" in f"{found.kafka}{found.barnabas}" for name in names
+    )
+
+
+CONFIG_PATHS = r"(topics|results)\[\]\.configs\[\]"
+SILENT = "Where Kafka answers UNKNOWN_SERVER_ERROR or does not answer at all"
+TWICE = "A request that names the same topic, partition, group or id twice"
+OWN_CONFIGS = "DescribeConfigs of a broker lists its own configs and those of Kafka that tools read"
+REFUSED_CONFIGS = (
+    "internal configs and configs that it does not know itself are refused with INVALID_CONFIG"
+)
+NO_CONFIGS = "Loggers, client metrics and groups have no configs"
+HEADER_ONLY = (
+    "Batches are checked by their header and checksum. The broker reads the records inside only"
+)
+LENGTHS = "A batch whose length does not fit its bytes is refused with INVALID_RECORD"
+BY_ID = "Metadata finds topics by their ids from version 10 on; Kafka from 12 on"
+ADVERTISED = "Only APIs and features that are served are advertised"
+ANSWERED = "The answer to a batch that was refused names no log start offset"
+PARTITION_PATH = r"responses\[\]\.partition_responses\[\]"
+
+
+TABLE: tuple[Explained, ...] = (
+    Explained(
+        "A request that is wrong in several ways is refused with one of the errors that fit",
+        ".*",
+        r".*error_code",
+        lambda found, _: found.kafka != 0 and found.barnabas != 0,
+        drawn_only=True,
+    ),
+    Explained(
+        SILENT,
+        ".*",
+        r".*error_code",
+        lambda found, _: found.kafka == UNKNOWN_SERVER_ERROR,
+        diverges=True,
+    ),
+    Explained(SILENT, ".*", r"\(outcome\)", lambda found, _: found.kafka == SILENCE, diverges=True),
+    Explained(SILENT, "Fetch", ".*", lambda _, request: getattr(request, "max_bytes", 0) < 0),
+    Explained(
+        "A topic that is made on demand is in the first Metadata answer",
+        "Metadata",
+        r"topics\[\]\.error_code",
+        lambda found, _: found.kafka in (3, NOT_AVAILABLE) and found.barnabas == 0,
+    ),
+    Explained(
+        BY_ID, "Metadata", ".*", versions=range(10, 12), when=lambda _, request: by_id(request)
+    ),
+    Explained(
+        BY_ID,
+        "Metadata",
+        "topics.*|brokers.*|c.*",
+        lambda _, request: nameless(request),
+        range(10, 14),
+    ),
+    Explained(
+        "names and ids may stand side by side",
+        "Metadata",
+        ".*",
+        lambda _, request: mixes_names_and_ids(request),
+        range(12, 14),
+    ),
+    Explained(ADVERTISED, "ApiVersions", r"(api_keys|.*_features)\[\+\]", only_kafka),
+    Explained(
+        "Topics have the config `flush`", ".*", r".*configs\[\+\]", config_is("flush", "log.flush")
+    ),
+    Explained(
+        "`flush.ms` is one second",
+        ".*",
+        CONFIG_PATHS + r"\..*value",
+        between(str(2**63 - 1), "1000"),
+    ),
+    Explained(
+        "Kafka 4.3 stores `min.insync.replicas` as a default of all brokers",
+        ".*",
+        CONFIG_PATHS + r"\.(config_source|synonyms.*source)",
+        between(3, 5),
+    ),
+    Explained(
+        "Kafka 4.3 stores `min.insync.replicas` as a default of all brokers",
+        ".*",
+        CONFIG_PATHS + r"\.synonyms\[\+\]",
+        config_is("min.insync.replicas"),
+    ),
+    Explained(OWN_CONFIGS, "DescribeConfigs", r"results\[\]\.configs.*", asks_for(BROKER)),
+    Explained(NO_CONFIGS, ".*Configs", ".*", asks_for(BROKER_LOGGER, CLIENT_METRICS)),
+    Explained(
+        NO_CONFIGS,
+        "ListConfigResources",
+        r"config_resources\[\+\]",
+        lambda found, _: str(found.kafka).startswith(f"resource_type={BROKER_LOGGER}"),
+    ),
+    Explained(REFUSED_CONFIGS, ".*", r".*error_code", between(0, INVALID_CONFIG), diverges=True),
+    Explained(
+        "Configs that mean nothing here, such as numbers of threads, are kept and not checked",
+        "IncrementalAlterConfigs",
+        r".*error_code",
+        lambda found, request: found.barnabas == 0 and asks_for(BROKER)(found, request),
+    ),
+    Explained(
+        "A default of the broker is listed for every config of a topic",
+        "DescribeConfigs",
+        CONFIG_PATHS + r"\.synonyms\[\+\]",
+        lambda found, _: found.kafka == ABSENT,
+    ),
+    Explained(
+        "LeaveGroup for static members of `consumer` groups",
+        "LeaveGroup",
+        r"members\[\]\.error_code",
+        between(0, 25),
+        diverges=True,
+    ),
+    Explained(TWICE, ".*", ".*", names_twice, diverges=True),
+    Explained(
+        "Batches of message formats 0 and 1 are refused with",
+        "Produce",
+        r".*error_code",
+        lambda found, _: found.barnabas == OLD_FORMAT,
+    ),
+    Explained(
+        LENGTHS,
+        "Produce",
+        r".*error_code",
+        lambda found, _: found[1:] in ((2, 87), (0, 87)),
+        diverges=True,
+    ),
+    Explained(
+        HEADER_ONLY,
+        "Produce",
+        r".*error_code",
+        lambda found, _: found.kafka == INVALID_RECORD and found.barnabas == 0,
+        diverges=True,
+    ),
+    Explained(
+        "A transactional batch without a producer id is refused",
+        "Produce",
+        r".*error_code",
+        between(0, 49),
+        diverges=True,
+    ),
+    Explained(ANSWERED, "Produce", PARTITION_PATH + r"\.log_start_offset", between(0, -1)),
+    Explained(
+        ANSWERED,
+        "Produce",
+        PARTITION_PATH + r"\.log_append_time_ms",
+        lambda found, _: found.barnabas == -1,
+    ),
+    Explained(
+        "A fetch that names no partition opens no session",
+        "Fetch",
+        "session_id",
+        lambda found, request: found.barnabas == 0 and not getattr(request, "topics", None),
+        diverges=True,
+    ),
+    Explained(
+        "A consumer that has read an epoch newer than those of the log is told where the log ends",
+        "Fetch",
+        r"responses\[\]\.partitions\[\]\.error_code",
+        between(OFFSET_OUT_OF_RANGE, 0),
+    ),
+    Explained(
+        "is asked to send its next heartbeat after 200 ms",
+        "ConsumerGroupHeartbeat",
+        "heartbeat_interval_ms",
+        between(5000, 200),
+    ),
+    Explained(
+        "A regular expression is matched within the heartbeat that brings it",
+        "ConsumerGroup.*",
+        ".*",
+        lambda _, request: bool(getattr(request, "subscribed_topic_regex", None)),
+        diverges=True,
+    ),
+    Explained(
+        "online migration of a group between the protocols",
+        "JoinGroup",
+        "error_code",
+        lambda found, _: found.barnabas == 23 and found.kafka in (0, 79),
+        diverges=True,
+    ),
+    Explained(
+        "A classic member that is not allowed to join leaves no group behind",
+        "DescribeGroups",
+        r"groups\[\]\.group_state",
+        between("Empty", "Dead"),
+    ),
+    Explained(
+        "The partition of an internal topic that holds a group or a transactional id",
+        "DescribeTransactions",
+        r"transaction_states\[\]\.topics\[\]\.partitions",
+    ),
+    Explained(
+        "A frame with a length below -1 or with text that is not UTF-8 closes the connection",
+        ".*",
+        r"\(outcome\)",
+        lambda found, request: found.barnabas == CLOSED and request is None,
+    ),
+)
+
+
+def by_id(request: Message | None) -> bool:
+    """Tell whether topics are asked for by their ids."""
+    topics = getattr(request, "topics", None) or []
+    return any(topic.topic_id != bytes(16) or topic.name is None for topic in topics)
+
+
+def mixes_names_and_ids(request: Message | None) -> bool:
+    """Tell whether some topics are asked for by name and some by id."""
+    topics = getattr(request, "topics", None) or []
+    return len({topic.name is None for topic in topics}) > 1
+
+
+def nameless(request: Message | None) -> bool:
+    """Tell whether a topic is asked for by neither name nor id."""
+    topics = getattr(request, "topics", None) or []
+    return any(topic.topic_id == bytes(16) and topic.name is None for topic in topics)

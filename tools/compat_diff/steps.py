@@ -1,0 +1,152 @@
+"""What a dialogue says, and what it hears.
+
+    def create_and_describe(scene: Scene) -> Talk:
+        answer = yield Ask(CreateTopicsRequest(...), 7)
+        topic_id = answer.first("topic_id")
+        yield Ask(MetadataRequest(...), 13)
+
+A dialogue runs once a broker. It must ask the same of both: what it draws comes from the scene, and
+only ids are taken from answers.
+"""
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from barnabas.protocol.apis import APIS
+from barnabas.protocol.message import Message
+from barnabas.testing.raw_client import frame_of
+
+KEYS = {facts.request: key for key, facts in APIS.items()}
+MAIN = "main"
+CLOSED = "the connection was closed"
+SILENCE = "no answer"
+UNREADABLE = "an answer that our codec cannot read"
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A request on one of the dialogue's connections."""
+
+    request: Message
+    version: int
+    connection: str = MAIN
+    held: bool = False
+    """Whether the answer is left unread until an `Await`: it may wait for another request."""
+
+    @property
+    def api_key(self) -> int:
+        """The API that is asked."""
+        return KEYS[type(self.request).__name__]
+
+    @property
+    def frame(self) -> bytes:
+        """The request as bytes, without its length."""
+        return frame_of(self.request, self.version)
+
+
+@dataclass(frozen=True)
+class Raw:
+    """A frame that no codec would write; it is answered as the API and version say."""
+
+    api_key: int
+    version: int
+    frame: bytes
+    connection: str = MAIN
+    held: bool = False
+
+    @property
+    def request(self) -> None:
+        """There is none that could be shown."""
+
+
+@dataclass(frozen=True)
+class Await:
+    """The answer to a request that was held."""
+
+    connection: str
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Let both brokers do what they do by themselves."""
+
+    milliseconds: int
+
+
+Step = Ask | Raw | Await | Pause
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back: a message, or a word that says what came instead."""
+
+    message: Message | None
+    outcome: str = ""
+
+    def first(self, name: str, default: Any = None) -> Any:  # noqa: ANN401 - any field of any message
+        """Return the first field of this name, wherever it is in the answer."""
+        found = None if self.message is None else find(self.message, name)
+        return default if found is None else found
+
+
+def find(message: Message, name: str) -> Any:  # noqa: ANN401 - any field of any message
+    """Look for a field in a message and in its parts."""
+    if name in message.__slots__:
+        return getattr(message, name)
+    for field in message.__slots__:
+        value = getattr(message, field)
+        parts = value if isinstance(value, list) else [value]
+        for part in parts:
+            found = find(part, name) if isinstance(part, Message) else None
+            if found is not None:
+                return found
+    return None
+
+
+BYTES_SHOWN = 24
+
+
+def brief(value: object) -> str:
+    """Write a request as a person reads it: fields at their default are left out."""
+    if isinstance(value, Message):
+        default = type(value)()
+        said = [
+            f"{name}={brief(getattr(value, name))}"
+            for name in value.__slots__
+            if getattr(value, name) != getattr(default, name)
+        ]
+        return f"{type(value).__name__}({', '.join(said)})"
+    if isinstance(value, list):
+        return f"[{', '.join(brief(entry) for entry in value)}]"
+    if isinstance(value, bytes) and len(value) > BYTES_SHOWN:
+        return f"{value[:BYTES_SHOWN].hex()}... ({len(value)} bytes)"
+    return value.hex() if isinstance(value, bytes) and len(value) == 16 else repr(value)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a dialogue is given: names of its own, and chance."""
+
+    number: int
+    seed: int
+    run: int = 0
+    """Another number for every run, where a broker remembers the names of the last one."""
+
+    @property
+    def prefix(self) -> str:
+        """Every name begins with it, so that dialogues do not meet."""
+        return f"cd{self.run}.{self.number}-"
+
+    def name(self, word: str) -> str:
+        """Return a topic, group or transactional id of this dialogue."""
+        return f"{self.prefix}{word}"
+
+    def chance(self) -> Random:
+        """Return a source of choices that is the same for both brokers."""
+        return Random(f"{self.seed}/{self.number}")
+
+
+Talk = Generator[Step, Answer, None]
+Dialogue = Callable[[Scene], Talk]
