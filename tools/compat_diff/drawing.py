@@ -38,8 +38,9 @@ LEFT_OUT = {
     "RemoveRaftVoter",
     "SaslHandshake",
     "SaslAuthenticate",
+    "UpdateFeatures",
 }
-"""What could end the broker, or the connection for good."""
+"""What could end the broker, or the connection, or change the cluster for good."""
 SELDOM = {
     "JoinGroup",
     "ElectLeaders",

@@ -34,10 +34,8 @@ FIRST_RELEASE = Levels(FIRST_LEVEL, FIRST_LEVEL)
 def wanted_level(image: Image, updates: Sequence[FeatureUpdateKey]) -> int:
     """Return the feature level that a request asks for; raise `ApiError` where it may not be."""
     names = [each.feature for each in updates]
-    if not names or len(set(names)) < len(names):
-        raise ApiError(
-            ErrorCode.INVALID_REQUEST, "a request must name one feature or more, each of them once"
-        )
+    if len(set(names)) < len(names):
+        raise ApiError(ErrorCode.INVALID_REQUEST, "a request must name each feature once")
     features = features_at(image.feature_level)
     for each in updates:
         known = features.get(each.feature)

@@ -34,6 +34,7 @@ from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from barnabas.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from tools.compat_diff.dialogues.asking import UNKNOWN_ID, create, each_version, topic
 from tools.compat_diff.steps import Ask, Dialogue, Raw, Scene, Talk
 
@@ -225,6 +226,26 @@ def versions(scene: Scene, version: int) -> Talk:
         yield Ask(request, version)
 
 
+def features(scene: Scene, version: int) -> Talk:
+    """Raise features that cannot be raised, and leave one as it is."""
+    del scene
+
+    def ask(*updates: tuple[str, int]) -> Ask:
+        wanted = [
+            FeatureUpdateKey(feature=feature, max_version_level=level) for feature, level in updates
+        ]
+        return Ask(UpdateFeaturesRequest(feature_updates=wanted), version)
+
+    yield ask()
+    yield ask(("no.such.feature", 1))
+    yield ask(("", 1))
+    yield ask(("transaction.version", 2))
+    yield ask(("transaction.version", 99))
+    yield ask(("transaction.version", 1))
+    yield ask(("transaction.version", -1))
+    yield ask(("transaction.version", 2), ("no.such.feature", 1))
+
+
 def header(key: int, version: int) -> bytes:
     """Return a request header as every version understands it."""
     return pack(">hhih", key, version, 1, 3) + b"raw"
@@ -274,6 +295,7 @@ WRITTEN: dict[str, Dialogue] = {
     "cluster/remove-voter": removing_voters,
     "cluster/unregister": unregistering,
     "cluster/sasl": handshaking,
+    **each_version("cluster/features", "UpdateFeatures", features),
     **each_version("cluster/versions", "ApiVersions", versions),
     "cluster/unknown-versions": unknown_versions,
     "cluster/broken-frames": broken_frames,
