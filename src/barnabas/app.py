@@ -166,15 +166,15 @@ class BrokerProcess:
 
     async def _leave(self) -> None:
         """Have others take over what is led here, and the quorum."""
-        leaving: list[Pending[bool]] = []
+        leaving: list[Pending[None]] = []
         self.server.run_event(lambda: leaving.append(self.node.membership.leave()))
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._done(leaving[0]), LEAVE_PATIENCE_S)
         self.server.run_event(self.node.quorum.raft.resign)
 
-    async def _done(self, pending: Pending[bool]) -> None:
+    async def _done(self, pending: Pending[None]) -> None:
         """Wait for something that the node promised."""
-        done: asyncio.Future[bool] = self.loop.create_future()
+        done: asyncio.Future[None] = self.loop.create_future()
         pending.when_done(done.set_result, done.set_exception)
         await done
 

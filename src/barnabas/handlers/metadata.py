@@ -37,24 +37,24 @@ def handle(
     making = [_make(node, name, context, refused) for name in _to_create(node, request, context)]
     if not making:
         return _response(node, request, context, refused)
-    return all_of(list[bool | Pending[bool]](making)).map(
+    return all_of(list[Pending[None] | None](making)).map(
         lambda _: _response(node, request, context, refused)
     )
 
 
 def _make(
     node: Node, name: str, context: RequestContext, refused: dict[str, ErrorCode]
-) -> Pending[bool]:
+) -> Pending[None]:
     """Have a topic made; where that is refused, say so in the answer."""
 
-    def refuse(code: ErrorCode) -> bool:
+    def refuse(code: ErrorCode) -> None:
         refused[name] = code
-        return False
 
     try:
         return node.auto_create(name, context.now_ms).or_refused(refuse)
     except ApiError as error:
-        return Pending.of(refuse(error.code))
+        refuse(error.code)
+        return Pending.of(None)
 
 
 def _to_create(node: Node, request: MetadataRequest, context: RequestContext) -> list[str]:

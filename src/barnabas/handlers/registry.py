@@ -232,7 +232,7 @@ def dispatch(
     return [head, encode(answer)], context
 
 
-def _once_known(answer: Message, _: bool) -> Message:
+def _once_known(answer: Message, _: None) -> Message:
     return answer
 
 

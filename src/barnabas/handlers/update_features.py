@@ -31,7 +31,7 @@ def handle(
         for update in request.feature_updates:
             update.upgrade_type = UNSAFE_DOWNGRADE if update.allow_downgrade else UPGRADE
 
-    def done(_: bool) -> UpdateFeaturesResponse:
+    def done(_: None) -> UpdateFeaturesResponse:
         results = [
             UpdatableFeatureResult(feature=update.feature, error_message=None)
             for update in request.feature_updates

@@ -96,7 +96,7 @@ class Writing:
         )
 
 
-def _late() -> bool:
+def _late() -> None:
     raise ApiError(ErrorCode.REQUEST_TIMED_OUT)
 
 

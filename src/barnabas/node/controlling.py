@@ -178,13 +178,13 @@ class Controlling:
         )
         return self._decided(moved.records, moved.response)
 
-    def unregister(self, node_id: int) -> Pending[bool]:
+    def unregister(self, node_id: int) -> Pending[None]:
         """Strike a broker off."""
         records = brokers.unregister(self._node.draft, node_id, self._node.topic_defaults)
         self._heartbeats.forget(node_id)
-        return self._decided(records, True)
+        return self._decided(records, None)
 
-    def change_configs(self, changes: Sequence[ConfigChanged], now_ms: int) -> Pending[bool]:
+    def change_configs(self, changes: Sequence[ConfigChanged], now_ms: int) -> Pending[None]:
         """Change configs, and with them what depends on them: who may lead, and when."""
         node = self._node
         after = node.draft.fork()

@@ -115,16 +115,16 @@ class CoordinatorSet(Generic[M]):
         self._shards: dict[int, Shard[M]] = {}
         self._unloaded: dict[int, None] = {}
         self._loading = False
-        self._creating: list[Pending[bool]] = []
+        self._creating: list[Pending[None]] = []
 
-    def ensure(self, now_ms: int) -> Pending[bool]:
+    def ensure(self, now_ms: int) -> Pending[None]:
         """Make the topic where there is none; answer once the cluster knows it.
 
         Raises `ApiError` where it cannot be made, or has the answer fail with it.
         """
-        ready: Pending[bool] = Pending()
+        ready: Pending[None] = Pending()
         if not self._creating and self.topic in self._node.image.topics:
-            ready.complete(result=True)
+            ready.complete(None)
             return ready
         self._creating.append(ready)
         if len(self._creating) == 1:
@@ -279,7 +279,7 @@ class CoordinatorSet(Generic[M]):
         if not done:
             self._load_soon(number)
 
-    def _create(self, now_ms: int) -> Pending[bool]:
+    def _create(self, now_ms: int) -> Pending[None]:
         node = self._node
         live, cluster = len(node.nodes), node.settings.cluster
         # The first brokers that come up would keep everything to themselves, for good.
@@ -299,10 +299,10 @@ class CoordinatorSet(Generic[M]):
             self.topic, self._partitions, config, now_ms, replication_factor=copies
         )
 
-    def _created(self, _: bool) -> None:
+    def _created(self, _: None) -> None:
         waiting, self._creating = self._creating, []
         for ready in waiting:
-            ready.complete(result=True)
+            ready.complete(None)
 
     def _not_created(self, error: Exception) -> None:
         waiting, self._creating = self._creating, []

@@ -38,11 +38,11 @@ class Creation:
 
     def __init__(self, node: "Node") -> None:
         self._node = node
-        self._expected: dict[str, list[Pending[bool]]] = {}
+        self._expected: dict[str, list[Pending[None]]] = {}
 
     def create(
         self, name: str, partitions: int, copies: int, config: Mapping[str, str], now_ms: int
-    ) -> Pending[bool]:
+    ) -> Pending[None]:
         """Make a topic that is to have so many copies; answer once it is known here.
 
         Raises `ApiError`, or fails with it, where it is refused.
@@ -82,11 +82,11 @@ class Creation:
         """Answer those whose topics are there now."""
         for name in [name for name in self._expected if name in self._node.image.topics]:
             for known in self._expected.pop(name):
-                known.complete(result=True)
+                known.complete(None)
 
     def _decide(
         self, name: str, partitions: int, copies: int, config: Mapping[str, str], now_ms: int
-    ) -> Pending[bool]:
+    ) -> Pending[None]:
         node = self._node
         if name in node.draft.topics:  # somebody else asked for it a moment ago
             return node.commit((), now_ms)
@@ -103,8 +103,8 @@ class Creation:
         )
         return node.commit([record], now_ms)
 
-    def _expect(self, name: str) -> Pending[bool]:
-        known: Pending[bool] = Pending()
+    def _expect(self, name: str) -> Pending[None]:
+        known: Pending[None] = Pending()
         self._expected.setdefault(name, []).append(known)
 
         def give_up() -> None:

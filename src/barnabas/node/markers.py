@@ -69,7 +69,7 @@ def codes_in(response: WriteTxnMarkersResponse) -> dict[TopicPartition, ErrorCod
 
 def write_marker(
     node: "Node", topic: str, partition: int, marker: Marker, now_ms: int
-) -> Pending[bool]:
+) -> Pending[None]:
     """Append a marker; answer once it is safe. Raises `ApiError` where it is refused.
 
     It is written whether or not the producer has a transaction open in the partition: then it
@@ -89,10 +89,10 @@ def write_marker(
         producer = ProducerIdAndEpoch(marker.producer_id, marker.producer_epoch)
         shard.machine.replay_marker(producer, committed=marker.commit)
         shard.machine.offsets.endings.ended(*marker.ended)
-    written: Pending[bool] = Pending()
+    written: Pending[None] = Pending()
     found.when_safe(
         required_offset,
-        lambda: written.complete(result=True),
+        lambda: written.complete(None),
         lambda: written.fail(_lost(found)),
     )
     return written

@@ -57,14 +57,14 @@ class Membership:
         self.broker_epoch = NO_EPOCH
         self.is_active = False
         """Whether the controller has let this broker in."""
-        self._ready: Pending[bool] = Pending()
-        self._left: Pending[bool] | None = None
+        self._ready: Pending[None] = Pending()
+        self._left: Pending[None] | None = None
         self._timer: Timer | None = None
         self._asking = False
         self._complained = False
         self._failures = 0
 
-    def begin(self, previous_epoch: int | None) -> Pending[bool]:
+    def begin(self, previous_epoch: int | None) -> Pending[None]:
         """Register, and go on for as long as the process lives; answer once clients are served.
 
         The previous epoch is that of the process before, where it ended cleanly.
@@ -74,12 +74,12 @@ class Membership:
         self._turn()
         return self._ready
 
-    def leave(self) -> Pending[bool]:
+    def leave(self) -> Pending[None]:
         """Have everything moved to others; answer once that is done, or nobody can do it."""
         self._left = Pending()
         self._failures = 0
         if self.broker_epoch == NO_EPOCH:
-            self._left.complete(result=True)
+            self._left.complete(None)
         elif not self._asking:
             self._turn()
         return self._left
@@ -100,7 +100,7 @@ class Membership:
         """Try again; where a broker wants to leave and nobody is left to tell, let it go."""
         self._failures += 1
         if self._left is not None and self._failures >= FAREWELLS_MAX:
-            self._left.complete(result=False)
+            self._left.complete(None)
         self._again(RETRY_MS)
 
     def _again(self, delay_ms: int) -> None:
@@ -192,10 +192,10 @@ class Membership:
         self.is_active = not response.is_fenced
         if self._left is not None and response.should_shut_down:
             self._asking = False
-            self._left.complete(result=True)
+            self._left.complete(None)
             return
         if self.is_active:
-            self._ready.complete(result=True)
+            self._ready.complete(None)
         soon = response.is_fenced or self._left is not None
         interval_ms = self._node.settings.cluster.broker_heartbeat_interval_ms
         self._again(RETRY_MS if soon else interval_ms)

@@ -151,7 +151,7 @@ class Node:
             return dict(config)
         return {**config, name: self.topic_defaults[name]}
 
-    def start(self, now_ms: int) -> Pending[bool]:
+    def start(self, now_ms: int) -> Pending[None]:
         """Load everything from disk; answer once this node serves, which alone is at once."""
         self._stopped_in_epoch = self.checkpoints.take_clean_marker()
         self.local.begin(
@@ -167,9 +167,9 @@ class Node:
         if self.is_alone:
             self.controlling.begin_alone(now_ms)
             self._begin_to_act()
-            return Pending.of(result=True)
+            return Pending.of(None)
         if not self.is_broker:
-            return Pending.of(result=True)
+            return Pending.of(None)
         return self.membership.begin(self._stopped_in_epoch)
 
     def stop(self) -> None:
@@ -201,7 +201,7 @@ class Node:
 
         return store
 
-    def commit(self, changes: Sequence[MetadataRecord], now_ms: int) -> Pending[bool]:
+    def commit(self, changes: Sequence[MetadataRecord], now_ms: int) -> Pending[None]:
         """Write metadata; what it changes takes effect here before the answer.
 
         Raises `ApiError` where the disk refuses or others decide; nothing has changed then.
@@ -285,7 +285,7 @@ class Node:
         """Give out an id that no producer ever had."""
         return self.producer_ids.next(now_ms)
 
-    def auto_create(self, name: str, now_ms: int) -> Pending[bool]:
+    def auto_create(self, name: str, now_ms: int) -> Pending[None]:
         """Make a topic that somebody asked for by name, with the broker's defaults."""
         internal = self.coordinators.topics.get(name)
         if internal is not None:  # whoever asks, it must be what a coordinator needs
@@ -294,7 +294,7 @@ class Node:
 
     def create_topic(
         self, name: str, partitions: int, config: Mapping[str, str], now_ms: int
-    ) -> Pending[bool]:
+    ) -> Pending[None]:
         """Make a topic, replicated as the settings say; answer once it is known here."""
         copies = self.settings.replication.default_replication_factor
         return self.creation.create(name, partitions, copies, config, now_ms)
@@ -307,7 +307,7 @@ class Node:
         now_ms: int,
         *,
         replication_factor: int,
-    ) -> Pending[bool]:
+    ) -> Pending[None]:
         """Make a topic of the broker's own."""
         return self.creation.create(name, partitions, replication_factor, config, now_ms)
 

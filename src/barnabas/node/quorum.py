@@ -47,7 +47,7 @@ class Proposal(NamedTuple):
     """Records on their way, and who waits for them."""
 
     required_offset: int
-    answer: Pending[bool]
+    answer: Pending[None]
 
 
 class Quorum:
@@ -91,7 +91,7 @@ class Quorum:
         """Read what is stored; raise `StorageError` where what was committed is damaged."""
         return self.raft.open()
 
-    def propose(self, changes: Sequence[MetadataRecord], now_ms: int) -> Pending[bool]:
+    def propose(self, changes: Sequence[MetadataRecord], now_ms: int) -> Pending[None]:
         """Have records committed; the answer comes once this node has acted on them.
 
         Raises `ApiError` where this node does not control, or the disk refuses: then nothing has
@@ -99,7 +99,7 @@ class Quorum:
         """
         if self.draft is None:
             raise ApiError(ErrorCode.NOT_CONTROLLER, "another node controls the cluster by now")
-        answer: Pending[bool] = Pending()
+        answer: Pending[None] = Pending()
         if changes:
             required = self._append(changes, now_ms)
             for change in changes:
@@ -109,7 +109,7 @@ class Quorum:
         elif self._proposals:
             self._proposals.append(Proposal(self._proposals[-1].required_offset, answer))
         else:
-            answer.complete(result=True)
+            answer.complete(None)
         return answer
 
     def _append(self, changes: Sequence[MetadataRecord], now_ms: int) -> int:
@@ -168,7 +168,7 @@ class Quorum:
 
     def _answer(self) -> None:
         while self._proposals and self._proposals[0].required_offset <= self.offset:
-            self._proposals.popleft().answer.complete(result=True)
+            self._proposals.popleft().answer.complete(None)
 
 
 def _known(record: MetadataRecord) -> MetadataRecord:

@@ -157,12 +157,10 @@ class Shard(Generic[M]):
         replay()
         return self.partition.log.end_offset
 
-    def safe(self, offset: int) -> Pending[bool]:
+    def safe(self, offset: int) -> Pending[None]:
         """Answer once everything below an offset is committed; fail as `run` does."""
-        answer: Pending[bool] = Pending()
-        self.partition.when_safe(
-            offset, lambda: answer.complete(result=True), lambda: _lose(answer)
-        )
+        answer: Pending[None] = Pending()
+        self.partition.when_safe(offset, lambda: answer.complete(None), lambda: _lose(answer))
         self._watch(answer, offset)
         return answer
 

@@ -42,7 +42,7 @@ class Upgrading:
     def __init__(self, node: "Node") -> None:
         self._node = node
 
-    def update(self, request: UpdateFeaturesRequest) -> Pending[bool]:
+    def update(self, request: UpdateFeaturesRequest) -> Pending[None]:
         """Raise the feature level, or only check whether it may be.
 
         The answer comes once that is committed; it fails with the `ApiError` that says why not.
@@ -51,7 +51,7 @@ class Upgrading:
         level = wanted_level(draft, request.feature_updates)
         if level == draft.feature_level:
             return self._node.commit((), self._node.timers.wall_ms)
-        answer: Pending[bool] = Pending()
+        answer: Pending[None] = Pending()
         asked = self._electorate()
         self._survey(partial(self._decide, level, asked, request, answer))
         return answer
@@ -110,7 +110,7 @@ class Upgrading:
         level: int,
         asked: Electorate,
         request: UpdateFeaturesRequest,
-        answer: Pending[bool],
+        answer: Pending[None],
         known: Known,
     ) -> None:
         node = self._node

@@ -150,7 +150,7 @@ class Host:
     def _leave(self, node: Node, left: Callable[[], None]) -> None:
         node.membership.leave().when_done(lambda _: left())
 
-    def _serve(self, _: bool) -> None:
+    def _serve(self, _: None) -> None:
         self.serves = True
 
     def _close(self, node: Node) -> None:

@@ -45,7 +45,7 @@ class LoneQuorum:
     def lost_control(self) -> None:
         """It never does."""
 
-    def propose(self, *changes: MetadataRecord) -> Pending[bool]:
+    def propose(self, *changes: MetadataRecord) -> Pending[None]:
         """Have records committed once they are synced."""
         return self.quorum.propose(changes, 0)
 

@@ -20,7 +20,7 @@ class Markers:
         self.hold = False
         """Whether markers wait for `release`."""
         self.refusals: dict[TopicPartition, ErrorCode] = {}
-        self._held: list[tuple[TopicPartition, Marker, Pending[bool]]] = []
+        self._held: list[tuple[TopicPartition, Marker, Pending[None]]] = []
 
     @property
     def held(self) -> int:
@@ -29,19 +29,19 @@ class Markers:
 
     def write(
         self, node: Node, topic: str, partition: int, marker: Marker, now_ms: int
-    ) -> Pending[bool]:
+    ) -> Pending[None]:
         """Write a marker, as far as anybody can see."""
         assert now_ms == node.timers.wall_ms
         self.attempts += 1
         place = TopicPartition(topic, partition)
         if place in self.refusals:
             raise ApiError(self.refusals[place])
-        pending: Pending[bool] = Pending()
+        pending: Pending[None] = Pending()
         if self.hold:
             self._held.append((place, marker, pending))
         else:
             self.written.append((place, marker))
-            pending.complete(result=True)
+            pending.complete(None)
         return pending
 
     def release(self, count: int | None = None) -> None:
@@ -49,7 +49,7 @@ class Markers:
         chosen, self._held = self._held[:count], self._held[len(self._held[:count]) :]
         for place, marker, pending in chosen:
             self.written.append((place, marker))
-            pending.complete(result=True)
+            pending.complete(None)
 
     def fail(self, code: ErrorCode) -> None:
         """Tell those who wait that nothing will come of it."""

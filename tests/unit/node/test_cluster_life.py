@@ -58,9 +58,9 @@ class Three:
         """Some broker that does not control."""
         return next(host for host in self.cluster.hosts if host is not self.controller)
 
-    def do(self, host: Host, action: Callable[[Node], Pending[bool]]) -> Pending[bool]:
+    def do(self, host: Host, action: Callable[[Node], Pending[None]]) -> Pending[None]:
         """Have something happen on a broker."""
-        found: list[Pending[bool]] = []
+        found: list[Pending[None]] = []
         assert host.node is not None
         node = host.node
         host.act(host.life, lambda: found.append(action(node)))

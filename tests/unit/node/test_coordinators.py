@@ -25,13 +25,13 @@ class Controller:
 
     def __init__(self, talk: Dialogue, monkeypatch: pytest.MonkeyPatch) -> None:
         self.made: list[tuple[str, int, str | None]] = []
-        self.answer: Pending[bool] = Pending()
+        self.answer: Pending[None] = Pending()
         self.refusal: ApiError | None = None
         monkeypatch.setattr(talk.node, "ensure_topic", self.ensure)
 
     def ensure(
         self, name: str, _: int, config: dict[str, str], __: int, *, replication_factor: int
-    ) -> Pending[bool]:
+    ) -> Pending[None]:
         if self.refusal is not None:
             raise self.refusal
         self.made.append((name, replication_factor, config.get("min.insync.replicas")))
@@ -82,7 +82,7 @@ def test_those_who_ask_meanwhile_wait_for_the_same(talk: Dialogue, controller: C
     exchanges = [send(talk), send(talk)]
     assert [exchange.waiting for exchange in exchanges] == [True, True]
     assert len(controller.made) == 1
-    controller.answer.complete(result=True)
+    controller.answer.complete(None)
     # It was made, and this broker has not heard of it yet.
     assert [code(e) for e in exchanges] == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
 

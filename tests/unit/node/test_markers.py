@@ -42,7 +42,7 @@ def end(
     coordinator_epoch: int = 0,
     version: int = 0,
     name: str = "orders",
-) -> Pending[bool]:
+) -> Pending[None]:
     marker = Marker(producer, epoch, commit, coordinator_epoch, version)
     return write_marker(edge.node, name, 0, marker, START_MS)
 
@@ -80,13 +80,13 @@ def test_a_marker_that_a_power_cut_could_take_back_makes_nothing_stable() -> Non
     send(partition, 7)
     edge.settle()
     edge.hold_syncs = True
-    written: list[bool] = []
+    written: list[None] = []
     end(edge, 7).when_done(written.append)
     edge.settle()
     assert partition.open_transaction(7) is None
     assert (partition.last_stable_offset, written) == (0, [])
     edge.release()
-    assert (partition.last_stable_offset, written) == (2, [True])
+    assert (partition.last_stable_offset, written) == (2, [None])
 
 
 def test_who_waits_for_committed_records_is_told_when_there_are_some() -> None:

@@ -73,10 +73,10 @@ class Three:
     def levels(self) -> set[int]:
         return {node.image.feature_level for node in self.cluster.nodes}
 
-    def begin_update(self, *, validate_only: bool = False) -> Pending[bool]:
+    def begin_update(self, *, validate_only: bool = False) -> Pending[None]:
         update = FeatureUpdateKey(feature=FEATURE, max_version_level=LATEST_LEVEL)
         request = UpdateFeaturesRequest(feature_updates=[update], validate_only=validate_only)
-        controller, found = self.controller, list[Pending[bool]]()
+        controller, found = self.controller, list[Pending[None]]()
         node = node_of(controller)
         controller.act(
             controller.life, lambda: found.append(node.controlling.upgrading.update(request))
