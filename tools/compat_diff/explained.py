@@ -3,9 +3,11 @@
 A difference that is a defect does not belong here, nor one that only one dialogue makes: mend it.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from barnabas.protocol.message import Message
+from barnabas.protocol.records import HEADER_BYTES, BatchHeader, parse_header
 from tools.compat_diff.comparing import ABSENT, Found
 from tools.compat_diff.explaining import Explained
 from tools.compat_diff.steps import CLOSED, SILENCE
@@ -66,6 +68,41 @@ def has_twins(values: list[Any]) -> bool:
             return True
         seen.append(named)
     return False
+
+
+def has_batch(request: Message | None, test: Callable[[bytes, BatchHeader], bool]) -> bool:
+    """Tell whether a request holds a batch for which a test holds."""
+    return any(
+        test(bytes(partition.records), parse_header(bytes(partition.records)))
+        for topic in getattr(request, "topic_data", [])
+        for partition in topic.partition_data
+        if partition.records is not None and len(partition.records) >= HEADER_BYTES
+    )
+
+
+def is_odd_length(records: bytes, header: BatchHeader) -> bool:
+    """Tell whether a batch says another length than its bytes have."""
+    return header.size != len(records)
+
+
+def is_sound(records: bytes, header: BatchHeader) -> bool:
+    """Tell whether the header of a producer's batch is as it should be."""
+    counted = header.record_count == header.last_offset_delta + 1
+    return header.size == len(records) and counted and not header.is_control
+
+
+def has_no_producer(records: bytes, header: BatchHeader) -> bool:
+    """Tell whether a transactional batch names no producer."""
+    del records
+    return header.is_transactional and header.producer_id < 0
+
+
+def has_odd_config(request: Message | None) -> bool:
+    """Tell whether a request sets an internal config, or one of a broker."""
+    topics = getattr(request, "topics", None) or []
+    named = [entry.name for topic in topics for entry in getattr(topic, "configs", [])]
+    internal = any(name.startswith("internal.") for name in named)
+    return internal or bool(asks_for(BROKER)(Found("", 0, 0), request))
 
 
 def asks_for(*kinds: int) -> Any:  # noqa: ANN401 - a test, as `Explained.when` takes it
@@ -179,7 +216,13 @@ TABLE: tuple[Explained, ...] = (
         r"config_resources\[\+\]",
         lambda found, _: str(found.kafka).startswith(f"resource_type={BROKER_LOGGER}"),
     ),
-    Explained(REFUSED_CONFIGS, ".*", r".*error_code", between(0, INVALID_CONFIG), diverges=True),
+    Explained(
+        REFUSED_CONFIGS,
+        ".*",
+        r".*error_code",
+        lambda found, request: found[1:] == (0, INVALID_CONFIG) and has_odd_config(request),
+        diverges=True,
+    ),
     Explained(
         "Configs that mean nothing here, such as numbers of threads, are kept and not checked",
         "IncrementalAlterConfigs",
@@ -210,21 +253,23 @@ TABLE: tuple[Explained, ...] = (
         LENGTHS,
         "Produce",
         r".*error_code",
-        lambda found, _: found[1:] in ((2, 87), (0, 87)),
+        lambda found, request: (
+            found.barnabas == INVALID_RECORD and has_batch(request, is_odd_length)
+        ),
         diverges=True,
     ),
     Explained(
         HEADER_ONLY,
         "Produce",
         r".*error_code",
-        lambda found, _: found.kafka == INVALID_RECORD and found.barnabas == 0,
+        lambda found, request: found[1:] == (INVALID_RECORD, 0) and has_batch(request, is_sound),
         diverges=True,
     ),
     Explained(
         "A transactional batch without a producer id is refused",
         "Produce",
         r".*error_code",
-        between(0, 49),
+        lambda found, request: found[1:] == (0, 49) and has_batch(request, has_no_producer),
         diverges=True,
     ),
     Explained(ANSWERED, "Produce", PARTITION_PATH + r"\.log_start_offset", between(0, -1)),
