@@ -63,6 +63,8 @@ def has_twins(values: list[Any]) -> bool:
         named: object = value
         if isinstance(value, Message):
             fields = [n for n in (*NAMES, *PLACES) if n in value.__slots__]
+            if "transactional_id" in fields:
+                fields = ["transactional_id"]
             named = [getattr(value, field) for field in fields] or None
         if named is not None and named in seen:
             return True
@@ -95,6 +97,12 @@ def has_no_producer(records: bytes, header: BatchHeader) -> bool:
     """Tell whether a transactional batch names no producer."""
     del records
     return header.is_transactional and header.producer_id < 0
+
+
+def names_odd_kind(request: Message | None) -> bool:
+    """Tell whether a request names a kind of resource that has never configs."""
+    resources = getattr(request, "resources", None) or []
+    return any(one.resource_type not in (2, 4, 8, 16, 32) for one in resources)
 
 
 def has_odd_config(request: Message | None) -> bool:
@@ -163,6 +171,7 @@ TABLE: tuple[Explained, ...] = (
     ),
     Explained(SILENT, ".*", r"\(outcome\)", lambda found, _: found.kafka == SILENCE, diverges=True),
     Explained(SILENT, "Fetch", ".*", lambda _, request: getattr(request, "max_bytes", 0) < 0),
+    Explained(SILENT, "DescribeTopicPartitions", ".*", lambda _, request: names_nothing(request)),
     Explained(
         "A topic that is made on demand is in the first Metadata answer",
         "Metadata",
@@ -222,6 +231,12 @@ TABLE: tuple[Explained, ...] = (
         r".*error_code",
         lambda found, request: found[1:] == (0, INVALID_CONFIG) and has_odd_config(request),
         diverges=True,
+    ),
+    Explained(
+        "a kind of resource that there is not is refused for that resource alone",
+        "DescribeConfigs",
+        r"results\[\]\.error_code",
+        lambda found, request: found[1:] == (INVALID_REQUEST, 0) and names_odd_kind(request),
     ),
     Explained(
         "Configs that mean nothing here, such as numbers of threads, are kept and not checked",
@@ -338,10 +353,17 @@ def by_id(request: Message | None) -> bool:
     return any(topic.topic_id != bytes(16) or topic.name is None for topic in topics)
 
 
-def mixes_names_and_ids(request: Message | None) -> bool:
-    """Tell whether some topics are asked for by name and some by id."""
+def names_nothing(request: Message | None) -> bool:
+    """Tell whether the name of a topic is empty."""
     topics = getattr(request, "topics", None) or []
-    return len({topic.name is None for topic in topics}) > 1
+    return any(topic.name == "" for topic in topics)
+
+
+def mixes_names_and_ids(request: Message | None) -> bool:
+    """Tell whether topics are asked for by name and by id at once."""
+    topics = getattr(request, "topics", None) or []
+    named = any(topic.name is not None for topic in topics)
+    return named and any(topic.topic_id != bytes(16) for topic in topics)
 
 
 def nameless(request: Message | None) -> bool:
