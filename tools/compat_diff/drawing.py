@@ -19,9 +19,9 @@ from barnabas.protocol.message import Message
 from barnabas.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.protocol.records import TRANSACTIONAL
 from barnabas.testing.requests import batch
+from tools.compat_diff.comparing import UNKNOWN_ID
 from tools.compat_diff.dialogues.asking import (
     START_MS,
-    UNKNOWN_ID,
     create,
     init_producer,
     produce,

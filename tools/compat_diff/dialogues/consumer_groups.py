@@ -8,7 +8,8 @@ from barnabas.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequestTopicPartitions,
 )
 from barnabas.protocol.messages.list_groups import ListGroupsRequest
-from tools.compat_diff.dialogues.asking import UNKNOWN_ID, create, each_version, topic
+from tools.compat_diff.comparing import UNKNOWN_ID
+from tools.compat_diff.dialogues.asking import create, each_version, topic
 from tools.compat_diff.dialogues.committing import commit, fetch_offsets
 from tools.compat_diff.dialogues.groups import Entering, describe, heartbeat, join, leave
 from tools.compat_diff.steps import Ask, Dialogue, Pause, Scene, Talk
