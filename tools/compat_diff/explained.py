@@ -30,11 +30,15 @@ def names_twice(found: Found, request: Message | None) -> bool:
     return request is not None and _repeats(request)
 
 
+STRICT = ("configs", "broker_ids", "replicas", "assignments")
+"""Arrays in which both brokers must refuse what stands there twice."""
+
+
 def _repeats(message: Message) -> bool:
     for name in message.__slots__:
         value = getattr(message, name)
         parts = value if isinstance(value, list) else [value]
-        if isinstance(value, list) and has_twins(value):
+        if isinstance(value, list) and name not in STRICT and has_twins(value):
             return True
         if name in ("partitions", "partition_indexes", "partition_data") and value == []:
             return True
