@@ -19,6 +19,8 @@ from barnabas.protocol.records import HEADER_BYTES, batches, records
 
 DAY_MS = 86_400_000
 ABSENT = "(absent)"
+UNKNOWN_ID = bytes(range(16))
+"""The id of a topic that there is not: dialogues ask both brokers for it."""
 
 IGNORED = {
     "throttle_time_ms",
@@ -127,7 +129,8 @@ class Pairs:
 
 def is_no_id(value: object) -> bool:
     """Tell whether a value stands for no id; the warm-up has taken producer id 0."""
-    return value in (None, "", bytes(16)) or (isinstance(value, int) and value <= 0)
+    fixed = (None, "", bytes(16), UNKNOWN_ID)
+    return value in fixed or (isinstance(value, int) and value <= 0)
 
 
 def compare(kafka: Message, barnabas: Message, version: int, pairs: Pairs) -> list[Found]:

@@ -16,17 +16,18 @@ from barnabas.protocol.apis import APIS, request_class
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.fields import Field, fields_at
 from barnabas.protocol.message import Message
+from barnabas.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.protocol.records import TRANSACTIONAL
 from barnabas.testing.requests import batch
+from tools.compat_diff.comparing import UNKNOWN_ID
 from tools.compat_diff.dialogues.asking import (
     START_MS,
-    UNKNOWN_ID,
     create,
     init_producer,
     produce,
     topic,
 )
-from tools.compat_diff.dialogues.groups import join
+from tools.compat_diff.dialogues.groups import join, sync
 from tools.compat_diff.explained import has_twins
 from tools.compat_diff.steps import Answer, Ask, Scene, Talk, find
 
@@ -39,10 +40,10 @@ LEFT_OUT = {
     "SaslHandshake",
     "SaslAuthenticate",
     "UpdateFeatures",
-}
-"""What could end the broker, or the connection, or change the cluster for good."""
-SELDOM = {
     "JoinGroup",
+}
+"""What could end the broker or the connection, or change the cluster for good; and joins, whose waiting is a race."""
+SELDOM = {
     "ElectLeaders",
     "DescribeLogDirs",
     "SyncGroup",
@@ -276,10 +277,12 @@ def drawn(scene: Scene) -> Talk:
         create(topic(a, 2), topic(b)),
         produce(a, batch(2)),
         init_producer(scene.name("t")),
-        join(scene.name("g"), version=3, rebalance_ms=200),
+        join(scene.name("g"), version=3),
     ]
     for step in steps:
         known.take(step.request, (yield step))
+    member, generation = known.ids.get("member_id", ""), known.ids.get("generation_id", -1)
+    yield sync(scene.name("g"), generation, member, assigned={member: b"a"})
     for _ in range(DRAWN_STEPS):
         ask = draw_request(draw)
         known.take(ask.request, (yield ask))
@@ -290,8 +293,7 @@ def draw_request(draw: Draw) -> Ask:
     keys = [key for key in sorted(SERVED) if APIS[key].name not in LEFT_OUT]
     weights = [weight(APIS[key].name) for key in keys]
     key = draw.rng.choices(keys, weights)[0]
-    low = max(SERVED[key].low, 1 if APIS[key].name == "JoinGroup" else 0)
-    version = draw.rng.randint(low, SERVED[key].high)
+    version = draw.rng.randint(SERVED[key].low, SERVED[key].high)
     request = fill(draw, request_class(key), version)
     tidy(request)
     return Ask(request, version)
@@ -361,6 +363,8 @@ def suited(value: Any, described: Field) -> Any:  # noqa: ANN401 - a value of an
 
 
 def tidy(request: Message) -> None:
-    """Take back what would change more than this dialogue's own topics and groups."""
+    """Take back what would concern more than this dialogue's own topics and groups."""
+    if isinstance(request, DescribeTopicPartitionsRequest) and not request.topics:
+        request.response_partition_limit, request.cursor = 2000, None
     if type(request).__name__ == "ElectLeadersRequest" and request.topic_partitions is None:  # type: ignore[attr-defined]
         request.topic_partitions = []  # type: ignore[attr-defined]

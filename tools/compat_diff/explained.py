@@ -3,9 +3,11 @@
 A difference that is a defect does not belong here, nor one that only one dialogue makes: mend it.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from barnabas.protocol.message import Message
+from barnabas.protocol.records import HEADER_BYTES, BatchHeader, parse_header
 from tools.compat_diff.comparing import ABSENT, Found
 from tools.compat_diff.explaining import Explained
 from tools.compat_diff.steps import CLOSED, SILENCE
@@ -28,11 +30,15 @@ def names_twice(found: Found, request: Message | None) -> bool:
     return request is not None and _repeats(request)
 
 
+STRICT = ("configs", "broker_ids", "replicas", "assignments")
+"""Arrays in which both brokers must refuse what stands there twice."""
+
+
 def _repeats(message: Message) -> bool:
     for name in message.__slots__:
         value = getattr(message, name)
         parts = value if isinstance(value, list) else [value]
-        if isinstance(value, list) and has_twins(value):
+        if isinstance(value, list) and name not in STRICT and has_twins(value):
             return True
         if name in ("partitions", "partition_indexes", "partition_data") and value == []:
             return True
@@ -61,11 +67,54 @@ def has_twins(values: list[Any]) -> bool:
         named: object = value
         if isinstance(value, Message):
             fields = [n for n in (*NAMES, *PLACES) if n in value.__slots__]
+            if "transactional_id" in fields:
+                fields = ["transactional_id"]
             named = [getattr(value, field) for field in fields] or None
         if named is not None and named in seen:
             return True
         seen.append(named)
     return False
+
+
+def has_batch(request: Message | None, test: Callable[[bytes, BatchHeader], bool]) -> bool:
+    """Tell whether a request holds a batch for which a test holds."""
+    return any(
+        test(bytes(partition.records), parse_header(bytes(partition.records)))
+        for topic in getattr(request, "topic_data", [])
+        for partition in topic.partition_data
+        if partition.records is not None and len(partition.records) >= HEADER_BYTES
+    )
+
+
+def is_odd_length(records: bytes, header: BatchHeader) -> bool:
+    """Tell whether a batch says another length than its bytes have."""
+    return header.size != len(records)
+
+
+def is_sound(records: bytes, header: BatchHeader) -> bool:
+    """Tell whether the header of a producer's batch is as it should be."""
+    counted = header.record_count == header.last_offset_delta + 1
+    return header.size == len(records) and counted and not header.is_control
+
+
+def has_no_producer(records: bytes, header: BatchHeader) -> bool:
+    """Tell whether a transactional batch names no producer."""
+    del records
+    return header.is_transactional and header.producer_id < 0
+
+
+def names_odd_kind(request: Message | None) -> bool:
+    """Tell whether a request names a kind of resource that has never configs."""
+    resources = getattr(request, "resources", None) or []
+    return any(one.resource_type not in (2, 4, 8, 16, 32) for one in resources)
+
+
+def has_odd_config(request: Message | None) -> bool:
+    """Tell whether a request sets an internal config, or one of a broker."""
+    topics = getattr(request, "topics", None) or []
+    named = [entry.name for topic in topics for entry in getattr(topic, "configs", [])]
+    internal = any(name.startswith("internal.") for name in named)
+    return internal or bool(asks_for(BROKER)(Found("", 0, 0), request))
 
 
 def asks_for(*kinds: int) -> Any:  # noqa: ANN401 - a test, as `Explained.when` takes it
@@ -126,6 +175,7 @@ TABLE: tuple[Explained, ...] = (
     ),
     Explained(SILENT, ".*", r"\(outcome\)", lambda found, _: found.kafka == SILENCE, diverges=True),
     Explained(SILENT, "Fetch", ".*", lambda _, request: getattr(request, "max_bytes", 0) < 0),
+    Explained(SILENT, "DescribeTopicPartitions", ".*", lambda _, request: names_nothing(request)),
     Explained(
         "A topic that is made on demand is in the first Metadata answer",
         "Metadata",
@@ -179,7 +229,19 @@ TABLE: tuple[Explained, ...] = (
         r"config_resources\[\+\]",
         lambda found, _: str(found.kafka).startswith(f"resource_type={BROKER_LOGGER}"),
     ),
-    Explained(REFUSED_CONFIGS, ".*", r".*error_code", between(0, INVALID_CONFIG), diverges=True),
+    Explained(
+        REFUSED_CONFIGS,
+        ".*",
+        r".*error_code",
+        lambda found, request: found[1:] == (0, INVALID_CONFIG) and has_odd_config(request),
+        diverges=True,
+    ),
+    Explained(
+        "a kind of resource that there is not is refused for that resource alone",
+        "DescribeConfigs",
+        r"results\[\]\.error_code",
+        lambda found, request: found[1:] == (INVALID_REQUEST, 0) and names_odd_kind(request),
+    ),
     Explained(
         "Configs that mean nothing here, such as numbers of threads, are kept and not checked",
         "IncrementalAlterConfigs",
@@ -210,21 +272,23 @@ TABLE: tuple[Explained, ...] = (
         LENGTHS,
         "Produce",
         r".*error_code",
-        lambda found, _: found[1:] in ((2, 87), (0, 87)),
+        lambda found, request: (
+            found.barnabas == INVALID_RECORD and has_batch(request, is_odd_length)
+        ),
         diverges=True,
     ),
     Explained(
         HEADER_ONLY,
         "Produce",
         r".*error_code",
-        lambda found, _: found.kafka == INVALID_RECORD and found.barnabas == 0,
+        lambda found, request: found[1:] == (INVALID_RECORD, 0) and has_batch(request, is_sound),
         diverges=True,
     ),
     Explained(
         "A transactional batch without a producer id is refused",
         "Produce",
         r".*error_code",
-        between(0, 49),
+        lambda found, request: found[1:] == (0, 49) and has_batch(request, has_no_producer),
         diverges=True,
     ),
     Explained(ANSWERED, "Produce", PARTITION_PATH + r"\.log_start_offset", between(0, -1)),
@@ -293,10 +357,17 @@ def by_id(request: Message | None) -> bool:
     return any(topic.topic_id != bytes(16) or topic.name is None for topic in topics)
 
 
-def mixes_names_and_ids(request: Message | None) -> bool:
-    """Tell whether some topics are asked for by name and some by id."""
+def names_nothing(request: Message | None) -> bool:
+    """Tell whether the name of a topic is empty."""
     topics = getattr(request, "topics", None) or []
-    return len({topic.name is None for topic in topics}) > 1
+    return any(topic.name == "" for topic in topics)
+
+
+def mixes_names_and_ids(request: Message | None) -> bool:
+    """Tell whether topics are asked for by name and by id at once."""
+    topics = getattr(request, "topics", None) or []
+    named = any(topic.name is not None for topic in topics)
+    return named and any(topic.topic_id != bytes(16) for topic in topics)
 
 
 def nameless(request: Message | None) -> bool:

@@ -350,9 +350,11 @@ class Offsets:
             refusal = error.code
         if refusal not in {NONE, ErrorCode.STALE_MEMBER_EPOCH}:
             return refusal
-        if not modern and group.type is GroupType.CONSUMER and request.member_id:
+        stale = refusal is not NONE
+        of_member = group.type is GroupType.CONSUMER and epoch >= 0
+        if not modern and (stale or of_member):
             return ErrorCode.UNSUPPORTED_VERSION
-        late = refusal is not NONE and group.may_commit_late(
+        late = stale and group.may_commit_late(
             request.member_id, epoch, self._named(request.topics)
         )
         return NONE if late else refusal

@@ -29,7 +29,6 @@ from barnabas.testing.requests import batch
 from tools.compat_diff.steps import Ask, Dialogue, Scene, Talk
 
 START_MS = 1_700_000_000_000
-UNKNOWN_ID = bytes(range(16))
 VersionedTalk = Callable[[Scene, int], Talk]
 
 

@@ -35,7 +35,8 @@ from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
-from tools.compat_diff.dialogues.asking import UNKNOWN_ID, create, each_version, topic
+from tools.compat_diff.comparing import UNKNOWN_ID
+from tools.compat_diff.dialogues.asking import create, each_version, topic
 from tools.compat_diff.steps import Ask, Dialogue, Raw, Scene, Talk
 
 METADATA_TOPIC = "__cluster_metadata"

@@ -20,7 +20,8 @@ from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
-from tools.compat_diff.dialogues.asking import UNKNOWN_ID, create, each_version, topic
+from tools.compat_diff.comparing import UNKNOWN_ID
+from tools.compat_diff.dialogues.asking import create, each_version, topic
 from tools.compat_diff.steps import Ask, Dialogue, Scene, Talk
 
 Place = tuple[str | bytes, int, int]

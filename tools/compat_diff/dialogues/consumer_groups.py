@@ -8,7 +8,8 @@ from barnabas.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequestTopicPartitions,
 )
 from barnabas.protocol.messages.list_groups import ListGroupsRequest
-from tools.compat_diff.dialogues.asking import UNKNOWN_ID, create, each_version, topic
+from tools.compat_diff.comparing import UNKNOWN_ID
+from tools.compat_diff.dialogues.asking import create, each_version, topic
 from tools.compat_diff.dialogues.committing import commit, fetch_offsets
 from tools.compat_diff.dialogues.groups import Entering, describe, heartbeat, join, leave
 from tools.compat_diff.steps import Ask, Dialogue, Pause, Scene, Talk
@@ -155,7 +156,7 @@ def static(scene: Scene, version: int) -> Talk:
 
 
 def sharing(scene: Scene, version: int) -> Talk:
-    """Two members share partitions by each assignor."""
+    """Two members, who choose their ids, share partitions by each assignor: it sorts by id."""
     for assignor in ("uniform", "range", None):
         g, a = scene.name(f"g-{assignor}"), scene.name("a")
         yield create(topic(a, 2))
@@ -169,7 +170,7 @@ def sharing(scene: Scene, version: int) -> Talk:
             "owned": [],
             "rebalance_ms": 5000,
         }
-        second = "BBBBBBBBBBBBBBBBBBBBBB" if version else ""
+        second = "BBBBBBBBBBBBBBBBBBBBBB"
         answer = yield beat(g, 0, member=second, server_assignor=assignor, **joining)
         two = answer.first("member_id", "") or ""
         yield beat(g, epoch, version=version, member=one, owned=[(topic_id, [0, 1])])
@@ -195,6 +196,6 @@ WRITTEN: dict[str, Dialogue] = {
     **each_version("consumer/living", "ConsumerGroupHeartbeat", living),
     **each_version("consumer/wrong", "ConsumerGroupHeartbeat", wrong),
     **each_version("consumer/static", "ConsumerGroupHeartbeat", static),
-    **each_version("consumer/sharing", "ConsumerGroupHeartbeat", sharing),
+    "consumer/sharing-v1": lambda scene: sharing(scene, 1),
     **each_version("consumer/describe", "ConsumerGroupDescribe", describing),
 }

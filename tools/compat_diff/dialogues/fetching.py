@@ -20,9 +20,9 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from barnabas.testing.requests import batch
+from tools.compat_diff.comparing import UNKNOWN_ID
 from tools.compat_diff.dialogues.asking import (
     START_MS,
-    UNKNOWN_ID,
     create,
     each_version,
     fetch,

@@ -12,9 +12,9 @@ from barnabas.protocol.messages.produce import (
 )
 from barnabas.protocol.records import CONTROL, TRANSACTIONAL, Record, build, checksum
 from barnabas.testing.requests import batch
+from tools.compat_diff.comparing import UNKNOWN_ID
 from tools.compat_diff.dialogues.asking import (
     START_MS,
-    UNKNOWN_ID,
     create,
     each_version,
     fetch,

@@ -17,8 +17,8 @@ from barnabas.protocol.messages.describe_topic_partitions import (
     TopicRequest,
 )
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tools.compat_diff.comparing import UNKNOWN_ID
 from tools.compat_diff.dialogues.asking import (
-    UNKNOWN_ID,
     create,
     each_version,
     fetch,
