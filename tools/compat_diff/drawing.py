@@ -42,7 +42,8 @@ LEFT_OUT = {
     "UpdateFeatures",
     "JoinGroup",
 }
-"""What could end the broker or the connection, or change the cluster for good; and joins, whose waiting is a race."""
+"""What could end the broker or the connection, or change the cluster for good; and joins, whose
+waiting is a race."""
 SELDOM = {
     "ElectLeaders",
     "DescribeLogDirs",

@@ -152,7 +152,7 @@ def _apply(change: Change, present: str, *, is_list: bool) -> str | None:
                     f"{change.name} is not a list; set it instead of adding to it",
                 )
             items = [item for item in present.split(",") if item]
-            named = [item for item in (change.value or "").split(",") if item]
+            named = (change.value or "").split(",")  # an empty item is for the rule to refuse
             if change.operation is Operation.APPEND:
                 return ",".join([*items, *(item for item in named if item not in items)])
             return ",".join(item for item in items if item not in named)

@@ -79,8 +79,10 @@ def alter_reassignments(
     records += [
         ReplicationFactorChanged(topic_id=topic.topic_id.hex()) for topic in decided_on.values()
     ]
+    # A request without topics is answered with the default, as in Kafka.
     response = AlterPartitionReassignmentsResponse(
-        allow_replication_factor_change=request.allow_replication_factor_change,
+        allow_replication_factor_change=request.allow_replication_factor_change
+        or not request.topics,
         error_message=None,
         responses=answers,
     )

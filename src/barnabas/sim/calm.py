@@ -108,12 +108,16 @@ def all_in_sync(cluster: Cluster) -> bool:
 
 
 def check_factors(cluster: Cluster) -> None:
-    """Every topic has the configured number of copies, once all brokers are back."""
+    """Every topic has the configured number of copies, once all brokers are back.
+
+    Topics that were made below the level that records their factor keep what they got: an operator
+    repairs them (`barnabas partition repair`).
+    """
     if cluster.controller is None or cluster.controller.node is None:
         raise InvariantError("no broker controls the cluster")
-    node = cluster.controller.node
-    if node.image.feature_level < WANTED_FACTOR_LEVEL:
+    if any(host.first_level < WANTED_FACTOR_LEVEL for host in cluster.hosts):
         return
+    node = cluster.controller.node
     wanted = node.settings.replication.default_replication_factor
     for topic in node.image.topics.values():
         for number, placed in enumerate(topic.partitions):

@@ -2,9 +2,13 @@
 
 import pytest
 
-from barnabas.controller.reassignment import list_reassignments
+from barnabas.controller.reassignment import alter_reassignments, list_reassignments
+from barnabas.metadata.image import Image
 from barnabas.model.errors import ErrorCode
-from barnabas.protocol.messages.alter_partition_reassignments import ReassignablePartitionResponse
+from barnabas.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartitionResponse,
+)
 from barnabas.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
@@ -198,3 +202,11 @@ def test_moves_under_way_are_listed(talk: ControllerTalk) -> None:
     nothing = ListPartitionReassignmentsTopics(name="nothing", partition_indexes=[1])
     some = ListPartitionReassignmentsRequest(topics=[asked, nothing])
     assert list_reassignments(talk.image, some).topics == []
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_request_without_topics_is_answered_with_the_default(asked: bool) -> None:
+    request = AlterPartitionReassignmentsRequest(allow_replication_factor_change=asked)
+    answer = alter_reassignments(Image(), request, {})
+    assert answer.records == []
+    assert answer.response.allow_replication_factor_change

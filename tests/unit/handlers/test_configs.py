@@ -156,6 +156,7 @@ def test_configs_are_set_added_to_and_deleted(talk: Dialogue) -> None:
         ([("retention.ms", SET, "soon")], 40),
         ([("retention.ms", SET, None)], 42),
         ([("retention.ms", APPEND, "1")], 40),
+        ([("cleanup.policy", APPEND, "")], 40),
         ([("no.such.config", SET, "1")], 40),
         ([("no.such.config", APPEND, "1")], 40),
         ([("retention.ms", 9, "1")], 42),
