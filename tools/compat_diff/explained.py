@@ -201,6 +201,12 @@ TABLE: tuple[Explained, ...] = (
     ),
     Explained(ADVERTISED, "ApiVersions", r"(api_keys|.*_features)\[\+\]", only_kafka),
     Explained(
+        "The feature `barnabas.version` takes the place of Kafka's `metadata.version`",
+        "ApiVersions",
+        r".*_features\[\+\]",
+        lambda found, _: "barnabas.version" in str(found.barnabas),
+    ),
+    Explained(
         "Topics have the config `flush`", ".*", r".*configs\[\+\]", config_is("flush", "log.flush")
     ),
     Explained(
