@@ -54,7 +54,7 @@ test: $(VENV)/.dev ## Run the tests.
 	@$(BIN)/python -m pytest $(PURE:%=--ignore %) $(CLIENTS:%=--ignore %)
 
 test-cluster: $(VENV)/.dev ## The long tests of clusters: their commands, every mutant of the simulation (minutes).
-	@$(BIN)/python -m pytest -q tests/cli/test_cluster.py tests/simulation -m slow
+	@$(BIN)/python -m pytest -q tests/cli/test_cluster.py tests/cli/test_outage.py tests/simulation -m slow
 
 test-long: $(VENV)/.dev ## Property tests of connections with 2,000 examples (minutes).
 	@CONNECTION_EXAMPLES=2000 $(BIN)/python -m pytest -q tests/property/test_connection.py
