@@ -8,10 +8,12 @@ from collections import Counter
 from collections.abc import Mapping
 
 import pytest
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from barnabas.testing.broker import Broker
 from barnabas.testing.topic_reading import committed_records
+from barnabas.testing.waiting import eventually
 
 MESSAGES = 20_000
 QUOTA = "400KB"
@@ -32,6 +34,14 @@ def produce(bootstrap: str, config: Mapping[str, object]) -> Counter[str]:
     return ends
 
 
+def end_offset(bootstrap: str) -> int:
+    """Return up to where the partition can be read: with acks=1, that may be behind the acks."""
+    place = TopicPartition("t", 0)
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    offset: int = admin.list_offsets({place: OffsetSpec.latest()})[place].result(30).offset
+    return offset
+
+
 @pytest.mark.parametrize("quota", [None, QUOTA])
 @pytest.mark.parametrize("acks", ["all", "1"])
 @pytest.mark.parametrize("batch", [{"batch.num.messages": 1}, {"batch.num.messages": 10}, {}])
@@ -41,6 +51,7 @@ def test_every_message_is_stored_once(
     settings = {} if quota is None else {"performance.producer_quota": quota}
     with Broker(settings=settings) as broker:
         ends = produce(broker.bootstrap, {"acks": acks, **batch})
+        eventually(lambda: end_offset(broker.bootstrap) >= MESSAGES)
         stored = [seen.value for seen in committed_records(broker.bootstrap, "t")]
     assert ends == {"delivered": MESSAGES}
     assert stored == [b"%d" % number for number in range(MESSAGES)]
