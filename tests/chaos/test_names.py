@@ -67,6 +67,7 @@ LEAVE_OUT = {"DescribeLogDirs", "ListPartitionReassignments"}
 NAMELESS = {
     "DescribeQuorum",
     "UnregisterBroker",
+    "UpdateFeatures",
     "AddRaftVoter",
     "RemoveRaftVoter",
     "ApiVersions",
