@@ -2,7 +2,6 @@
 
 import pytest
 
-from barnabas.groups.classic.protocol import FIRST_WAIT_MS
 from barnabas.model.errors import ErrorCode
 from barnabas.model.settings import GroupSettings
 from barnabas.testing.classic_talk import SESSION_MS, ClassicTalk, TalkingMember
@@ -23,8 +22,6 @@ Pair = tuple[TalkingMember, TalkingMember]
 
 def test_nothing_happens_for_a_while(talk: ClassicTalk, pair: Pair) -> None:
     alice, _ = pair
-    alice.send_heartbeat(waits=True)
-    talk.pass_time(WAIT_MS)
     beat = alice.send_heartbeat(waits=True)
     talk.pass_time(WAIT_MS - 1)
     assert beat.waiting
@@ -36,10 +33,6 @@ def test_it_waits_no_longer_than_the_member_waits_between_two(
     talk: ClassicTalk, pair: Pair
 ) -> None:
     alice, _ = pair
-    alone = alice.send_heartbeat(waits=True)
-    talk.pass_time(FIRST_WAIT_MS)
-    assert alone.code is ErrorCode.NONE
-    talk.pass_time(INTERVAL_MS)
     alice.send_heartbeat(waits=True)
     talk.pass_time(INTERVAL_MS)
     beat = alice.send_heartbeat(waits=True)
@@ -47,6 +40,19 @@ def test_it_waits_no_longer_than_the_member_waits_between_two(
     assert beat.waiting
     talk.pass_time(1)
     assert beat.code is ErrorCode.NONE
+
+
+def test_a_heartbeat_that_a_rebalance_hastens_tells_nothing_of_the_interval(
+    talk: ClassicTalk, pair: Pair
+) -> None:
+    alice, bob = pair
+    alice.send_heartbeat(waits=True)
+    talk.pass_time(1)
+    assert bob.leave() is ErrorCode.NONE
+    talk.stable(alice)
+    beat = alice.send_heartbeat(waits=True)
+    talk.pass_time(WAIT_MS - 1)
+    assert beat.waiting
 
 
 def test_it_never_waits_for_longer_than_it_is_set_to() -> None:

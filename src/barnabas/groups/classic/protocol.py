@@ -30,9 +30,6 @@ from barnabas.protocol.messages.leave_group import (
 )
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
-FIRST_WAIT_MS = 1_000
-"""How long a member's first heartbeat waits for news, at most."""
-
 
 class ClassicProtocol:
     """All classic groups of one coordinator."""
@@ -121,8 +118,7 @@ class ClassicProtocol:
         self._rebalances.sessions.renew(group, member)
         if group.state is State.PREPARING:
             return Outcome(HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
-        wait_ms = self._heartbeat_wait_ms(member)
-        member.heartbeat_ms = self._scheduler.now_ms
+        wait_ms = self._heartbeat_wait_ms(group, member)
         if waits and wait_ms and group.state is State.STABLE and member.instance_id is None:
             return Outcome(self._listen(group, member_id, wait_ms))
         return Outcome(HeartbeatResponse())
@@ -150,16 +146,21 @@ class ClassicProtocol:
 
     # Between them
 
-    def _heartbeat_wait_ms(self, member: Member) -> int:
-        """Return how long a heartbeat may wait for news.
+    def _heartbeat_wait_ms(self, group: ClassicGroup, member: Member) -> int:
+        """Take note of a heartbeat; return how long it may wait for news.
 
-        A client waits for the answer at least as long as it waits between two heartbeats. That is
-        known from the second one on; the first waits for a moment only.
+        A client waits for the answer at least as long as it waits between two heartbeats, and
+        that is at most a third of its session. Heartbeats around a rebalance come sooner and tell
+        nothing.
         """
-        interval_ms = FIRST_WAIT_MS
-        if member.heartbeat_ms is not None:
-            interval_ms = self._scheduler.now_ms - member.heartbeat_ms
-        return min(interval_ms, self._settings.heartbeat_wait_ms, member.session_timeout_ms // 3)
+        now_ms = self._scheduler.now_ms
+        if member.heartbeat_in == group.generation:
+            interval_ms = now_ms - member.heartbeat_ms
+            member.heartbeat_interval_ms = max(member.heartbeat_interval_ms or 0, interval_ms)
+        member.heartbeat_in, member.heartbeat_ms = group.generation, now_ms
+        wait_ms = min(self._settings.heartbeat_wait_ms, member.session_timeout_ms // 3)
+        known_ms = member.heartbeat_interval_ms
+        return wait_ms if known_ms is None else min(wait_ms, known_ms)
 
     def _listen(
         self, group: ClassicGroup, member_id: str, wait_ms: int
