@@ -337,9 +337,10 @@ class ClassicGroup:
         if epoch < 0 and self.is_empty:
             return
         if epoch >= 0 or member_id or instance_id is not None:
-            self.check_member(member_id, instance_id)
-            if not transactional and self._keeps_assignment(member_id, epoch):
-                return
+            if self.state is not State.STABLE and not transactional:
+                self.check_member(member_id, instance_id)
+                if self._keeps_assignment(member_id, epoch):
+                    return
             self.check_generation(member_id, instance_id, epoch)
         elif not transactional:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
