@@ -25,15 +25,6 @@ class Member:
     assigned_in: int = -1
     """The last generation of which it was handed its assignment."""
 
-    heartbeat_ms: int = 0
-    """When its last heartbeat came."""
-
-    heartbeat_in: int = -1
-    """The generation in which that was."""
-
-    heartbeat_interval_ms: int | None = None
-    """The longest between two heartbeats of one generation; None before there were two."""
-
     is_new: bool = False
     """Whether it waits for its first generation: it cannot send heartbeats yet."""
 

@@ -6,7 +6,6 @@ from random import Random
 from barnabas.groups.classic.describing import described
 from barnabas.groups.classic.group import ClassicGroup, State
 from barnabas.groups.classic.joining import Joining
-from barnabas.groups.classic.member import Member
 from barnabas.groups.classic.rebalances import Rebalances
 from barnabas.groups.classic.stored import group_record, restored, take_assignments
 from barnabas.groups.classic.syncing import Syncing
@@ -118,7 +117,8 @@ class ClassicProtocol:
         self._rebalances.sessions.renew(group, member)
         if group.state is State.PREPARING:
             return Outcome(HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
-        wait_ms = self._heartbeat_wait_ms(group, member)
+        # Clients send heartbeats three times a session or more often, and wait at least that long.
+        wait_ms = min(self._settings.heartbeat_wait_ms, member.session_timeout_ms // 3)
         if waits and wait_ms and group.state is State.STABLE and member.instance_id is None:
             return Outcome(self._listen(group, member_id, wait_ms))
         return Outcome(HeartbeatResponse())
@@ -145,22 +145,6 @@ class ClassicProtocol:
         return Outcome(described(group_id, self._groups.get(group_id), version))
 
     # Between them
-
-    def _heartbeat_wait_ms(self, group: ClassicGroup, member: Member) -> int:
-        """Take note of a heartbeat; return how long it may wait for news.
-
-        A client waits for the answer at least as long as it waits between two heartbeats, and
-        that is at most a third of its session. Heartbeats around a rebalance come sooner and tell
-        nothing.
-        """
-        now_ms = self._scheduler.now_ms
-        if member.heartbeat_in == group.generation:
-            interval_ms = now_ms - member.heartbeat_ms
-            member.heartbeat_interval_ms = max(member.heartbeat_interval_ms or 0, interval_ms)
-        member.heartbeat_in, member.heartbeat_ms = group.generation, now_ms
-        wait_ms = min(self._settings.heartbeat_wait_ms, member.session_timeout_ms // 3)
-        known_ms = member.heartbeat_interval_ms
-        return wait_ms if known_ms is None else min(wait_ms, known_ms)
 
     def _listen(
         self, group: ClassicGroup, member_id: str, wait_ms: int
