@@ -3,9 +3,9 @@
 Timeouts are drawn between the election timeout and twice that, so that voters seldom stand against
 each other. They do so where a leader's process dies, which all of them notice at the same moment:
 each votes for itself, and none can win. A candidate that sees this, because the voters that answer
-have refused it and the others cannot be reached, gives up soon. Whoever refuses a pre-vote may
-change its mind when it misses the leader itself, so a prospective asks again and again until its
-time is over.
+have refused it and the others cannot be reached, gives up soon. A voter that refuses
+a pre-vote may grant it once it misses the leader itself, so a prospective asks again and again
+until its time is over.
 """
 
 from typing import TYPE_CHECKING
