@@ -1,8 +1,8 @@
 """A member of a classic group: joins, brings or fetches its share, and says that it is there.
 
 A member that has to join again gives everything up, before it joins or, as cooperative consumers
-do, once it knows its next share: until then it may commit how far it read. The leader shares out at random,
-so that two answers to the same question would show.
+do, once it knows its next share: until then it may commit how far it read. The leader
+shares out at random, so that two answers to the same question would show.
 
 A generation counts from when somebody has a share in it: it is stored with the shares, as in
 Kafka, and a broker that dies before may give its number to another.
