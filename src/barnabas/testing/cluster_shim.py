@@ -1,4 +1,4 @@
-"""A library that is loaded before libc's: syncs that fail, and a wall clock that jumps.
+"""A library that is loaded before libc's: syncs that fail or take long, a wall clock that jumps.
 
 Each process has a control file of a few bytes, mapped into its memory, so that a fault begins and
 ends at once and costs nothing while it is off.
@@ -9,8 +9,8 @@ import struct
 import subprocess
 from pathlib import Path
 
-CONTROL = struct.Struct("=qii")
-"""Nanoseconds added to the wall clock; whether syncs fail; how many did."""
+CONTROL = struct.Struct("=qiii")
+"""Nanoseconds added to the wall clock; whether syncs fail; how many did; microseconds a sync."""
 SOURCE = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -23,7 +23,10 @@ SOURCE = r"""
 #include <time.h>
 #include <unistd.h>
 
-struct control { volatile int64_t ahead_ns; volatile int32_t failing; volatile int32_t failed; };
+struct control {
+    volatile int64_t ahead_ns;
+    volatile int32_t failing, failed, delay_us;
+};
 static struct control nothing, *control = &nothing;
 static int (*real_sync)(int), (*real_datasync)(int), (*real_gettime)(clockid_t, struct timespec *);
 
@@ -44,8 +47,13 @@ static int fails(void) {
     errno = EIO;
     return 1;
 }
-int fsync(int fd) { return fails() ? -1 : real_sync(fd); }
-int fdatasync(int fd) { return fails() ? -1 : real_datasync(fd); }
+static int slowly(int (*call)(int), int fd) {
+    if (fails()) return -1;
+    if (control->delay_us) usleep(control->delay_us);
+    return call(fd);
+}
+int fsync(int fd) { return slowly(real_sync, fd); }
+int fdatasync(int fd) { return slowly(real_datasync, fd); }
 int clock_gettime(clockid_t clock, struct timespec *found) {
     int answer = real_gettime(clock, found);
     if (answer || clock != CLOCK_REALTIME || !control->ahead_ns) return answer;
@@ -80,7 +88,7 @@ class Control:
 
     def __init__(self, path: Path, library: Path) -> None:
         self._path = path
-        self._path.write_bytes(CONTROL.pack(0, 0, 0))
+        self._path.write_bytes(CONTROL.pack(0, 0, 0, 0))
         self.environment = {"LD_PRELOAD": str(library), "CLUSTER_CONTROL": str(path)}
 
     @property
@@ -92,6 +100,10 @@ class Control:
     def fail_syncs(self, failing: bool) -> None:
         """Have every sync fail from now on, or no more."""
         self._write(struct.pack("=i", failing), 8)
+
+    def delay_syncs(self, delay_ms: int) -> None:
+        """Have every sync take this much longer from now on."""
+        self._write(struct.pack("=i", delay_ms * 1000), 16)
 
     def set_clock(self, ahead_ms: int) -> None:
         """Put the wall clock ahead, or behind; the monotonic one goes on."""

@@ -1,0 +1,1 @@
+"""What polite clients wait for while others, chores and a slow disk do their worst."""
