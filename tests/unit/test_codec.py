@@ -5,6 +5,7 @@ import pytest
 from barnabas.model.errors import WireError
 from barnabas.protocol.apis import APIS, request_class, response_class
 from barnabas.protocol.codec import decode_exact, decoder, encoder, parts_encoder
+from barnabas.protocol.message import Encoded
 from barnabas.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsResponse,
@@ -218,3 +219,15 @@ def test_the_table_of_apis_agrees_with_the_classes() -> None:
         for cls in (request_class(key), response_class(key)):
             assert (facts.low, facts.high) == cls.VERSIONS
             assert facts.flexible_from == cls.FLEXIBLE_FROM
+
+
+@pytest.mark.parametrize("version", range(14))
+def test_elements_that_are_encoded_already_are_taken_as_they_are(version: int) -> None:
+    topics = [
+        MetadataResponseTopic(name=name, partitions=[MetadataResponsePartition(partition_index=n)])
+        for n, name in enumerate(("a", "b"))
+    ]
+    whole = encoder(MetadataResponse, version)(MetadataResponse(topics=topics))
+    encode = encoder(MetadataResponseTopic, version)
+    encoded = Encoded([encode(topic) for topic in topics])
+    assert encoder(MetadataResponse, version)(MetadataResponse(topics=encoded)) == whole

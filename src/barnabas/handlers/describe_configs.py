@@ -16,7 +16,11 @@ from barnabas.metadata.config_definition import ConfigDefinition, ConfigType
 from barnabas.metadata.image import TopicImage
 from barnabas.metadata.topic_config import WANTED_FACTOR
 from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.pending import Pending
+from barnabas.model.pieces import Work, in_pieces
 from barnabas.node.node import Node
+from barnabas.protocol.codec import encoder
+from barnabas.protocol.message import Encoded
 from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -26,6 +30,8 @@ from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 
+RESOURCES_AT_ONCE = 20
+"""How many topics and brokers are described in one event."""
 TOPIC_SOURCE = 1
 BROKER_SOURCE = 2
 ALL_BROKERS_SOURCE = 3
@@ -40,10 +46,23 @@ _DYNAMIC_SOURCES = {
 
 def handle(
     node: Node, request: DescribeConfigsRequest, context: RequestContext
-) -> DescribeConfigsResponse:
-    """Describe each resource by itself."""
-    del context
-    return DescribeConfigsResponse(results=[_one(node, r, request) for r in request.resources])
+) -> DescribeConfigsResponse | Pending[DescribeConfigsResponse]:
+    """Describe each resource by itself; many of them in several events."""
+    if len(request.resources) <= RESOURCES_AT_ONCE:
+        return DescribeConfigsResponse(results=[_one(node, r, request) for r in request.resources])
+    work = _encoded_results(node, request, context.version)
+    return in_pieces(node.timers, work, RESOURCES_AT_ONCE).map(
+        lambda results: DescribeConfigsResponse(results=results)
+    )
+
+
+def _encoded_results(node: Node, request: DescribeConfigsRequest, version: int) -> Work[Encoded]:
+    encode = encoder(DescribeConfigsResult, version)
+    results = Encoded()
+    for resource in request.resources:
+        results.append(encode(_one(node, resource, request)))
+        yield 1
+    return results
 
 
 def _one(

@@ -76,6 +76,7 @@ def _describe(node: Node, name: str, first: int, last: int) -> DescribeTopicPart
             topic_id=NO_TOPIC_ID,
             topic_authorized_operations=TOPIC_OPERATIONS,
         )
+    living = {broker.node_id for broker in node.brokers}
     return DescribeTopicPartitionsResponseTopic(
         name=name,
         topic_id=topic.topic_id,
@@ -90,7 +91,7 @@ def _describe(node: Node, name: str, first: int, last: int) -> DescribeTopicPart
                 isr_nodes=partition.isr,
                 eligible_leader_replicas=partition.eligible,
                 last_known_elr=[],
-                offline_replicas=offline(node, partition),
+                offline_replicas=offline(partition, living),
                 error_code=trouble(partition),
             )
             for index, partition in enumerate(topic.partitions[first:last], first)

@@ -5,6 +5,8 @@ and has the client come back. Where another broker leads it, that one may hear o
 The controller is named where it is a broker: any broker takes its requests and passes them on.
 """
 
+from collections.abc import Container
+
 from barnabas.controller.topics import check_name
 from barnabas.handlers.answers import all_of
 from barnabas.handlers.context import RequestContext
@@ -12,7 +14,10 @@ from barnabas.metadata.image import PartitionImage, TopicImage
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import NO_TOPIC_ID
 from barnabas.model.pending import Pending
+from barnabas.model.pieces import Work, in_pieces
 from barnabas.node.node import Node
+from barnabas.protocol.codec import encoder
+from barnabas.protocol.message import Encoded
 from barnabas.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -27,6 +32,8 @@ NAMELESS_FROM = 12
 TOPIC_OPERATIONS = 3576
 CLUSTER_OPERATIONS = 8096
 """Everything is allowed, as bits, while there are no ACLs."""
+PARTITIONS_AT_ONCE = 500
+"""How many partitions are described in one event."""
 
 
 def handle(
@@ -36,10 +43,44 @@ def handle(
     refused: dict[str, ErrorCode] = {}
     making = [_make(node, name, context, refused) for name in _to_create(node, request, context)]
     if not making:
+        if _wants_all(request, context) and _count(node) > PARTITIONS_AT_ONCE:
+            return _all_in_pieces(node, request, context)
         return _response(node, request, context, refused)
     return all_of(list[Pending[None] | None](making)).map(
         lambda _: _response(node, request, context, refused)
     )
+
+
+def _count(node: Node) -> int:
+    """Return how many topics and partitions there are."""
+    return sum(1 + len(topic.partitions) for topic in node.image.topics.values())
+
+
+def _all_in_pieces(
+    node: Node, request: MetadataRequest, context: RequestContext
+) -> Pending[MetadataResponse]:
+    """Describe every topic, some in each event, each as it is then."""
+    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else None
+    work = _encoded_topics(node, context.version, operations)
+    return in_pieces(node.timers, work, PARTITIONS_AT_ONCE).map(
+        lambda topics: _around(node, request, topics)
+    )
+
+
+def _encoded_topics(node: Node, version: int, operations: int | None) -> Work[Encoded]:
+    encode_topic = encoder(MetadataResponseTopic, version)
+    encode_partition = encoder(MetadataResponsePartition, version)
+    topics = Encoded()
+    for topic in list(node.image.topics.values()):
+        partitions, living = Encoded(), _living(node)
+        for index, partition in enumerate(topic.partitions):
+            if index and index % PARTITIONS_AT_ONCE == 0:
+                yield PARTITIONS_AT_ONCE
+                living = _living(node)
+            partitions.append(encode_partition(_partition(index, partition, living)))
+        topics.append(encode_topic(_described(topic, partitions, operations)))
+        yield 1 + len(partitions) % PARTITIONS_AT_ONCE
+    return topics
 
 
 def _make(
@@ -101,6 +142,13 @@ def _response(
             _find(node, topic, operations, refused, nameless=nameless)
             for topic in request.topics or ()
         ]
+    return _around(node, request, topics)
+
+
+def _around(
+    node: Node, request: MetadataRequest, topics: list[MetadataResponseTopic] | Encoded
+) -> MetadataResponse:
+    """Return an answer with these topics in it."""
     response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(
@@ -154,9 +202,12 @@ def controller_of(node: Node) -> int:
     return node.node_id if node.is_broker and controller is not None else -1
 
 
-def offline(node: Node, partition: PartitionImage) -> list[int]:
+def _living(node: Node) -> set[int]:
+    return {broker.node_id for broker in node.brokers}
+
+
+def offline(partition: PartitionImage, living: Container[int]) -> list[int]:
     """Return the replicas that cannot be reached."""
-    living = {broker.node_id for broker in node.brokers}
     return [replica for replica in partition.replicas if replica not in living]
 
 
@@ -166,22 +217,37 @@ def trouble(partition: PartitionImage) -> ErrorCode:
 
 
 def _describe(node: Node, topic: TopicImage, operations: int | None) -> MetadataResponseTopic:
+    living = _living(node)
+    partitions = [
+        _partition(index, partition, living) for index, partition in enumerate(topic.partitions)
+    ]
+    return _described(topic, partitions, operations)
+
+
+def _partition(
+    index: int, partition: PartitionImage, living: Container[int]
+) -> MetadataResponsePartition:
+    return MetadataResponsePartition(
+        partition_index=index,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=partition.replicas,
+        isr_nodes=partition.isr,
+        offline_replicas=offline(partition, living),
+        error_code=trouble(partition),
+    )
+
+
+def _described(
+    topic: TopicImage,
+    partitions: list[MetadataResponsePartition] | Encoded,
+    operations: int | None,
+) -> MetadataResponseTopic:
     described = MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        partitions=[
-            MetadataResponsePartition(
-                partition_index=index,
-                leader_id=partition.leader,
-                leader_epoch=partition.leader_epoch,
-                replica_nodes=partition.replicas,
-                isr_nodes=partition.isr,
-                offline_replicas=offline(node, partition),
-                error_code=trouble(partition),
-            )
-            for index, partition in enumerate(topic.partitions)
-        ],
+        partitions=partitions,
     )
     if operations is not None:
         described.topic_authorized_operations = operations

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from barnabas.protocol import primitives
 from barnabas.protocol.explaining import explain
 from barnabas.protocol.fields import SCALAR_FORMATS, Field, fields_at
-from barnabas.protocol.message import Message
+from barnabas.protocol.message import Encoded, Message
 from barnabas.protocol.source import Source
 
 PACKERS = {
@@ -50,6 +50,7 @@ def _join_parts(parts: list[Any], places: list[int]) -> list[Any]:
 
 NAMES: dict[str, Any] = {
     "struct_error": struct_error,
+    "Encoded": Encoded,
     "explain": explain,
     "absent": _absent,
     "join": b"".join,
@@ -218,6 +219,10 @@ class _Encoder:
             self.run.append(("i", f"len({items})"))
             self.flush()
         inner = f"o{depth + 1}"
+        if field.struct is not None and depth == 0 and self.sink == "w":
+            with self.source.block(f"if {items}.__class__ is Encoded"):
+                self.line(f"parts.extend({items})")
+                self.line(f"{items} = ()")
         with self.source.block(f"for {inner} in {items}"):
             if field.struct is not None:
                 self.struct(field.struct, inner, path, depth + 1)

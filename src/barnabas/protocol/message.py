@@ -24,6 +24,14 @@ Records = Buffer
 """Record batches, passed through unread; a view of the frame where the frame is one."""
 
 
+class Encoded(list[Any]):
+    """The elements of a message's array, each encoded already.
+
+    An encoder takes it in the place of an array of structs, where the array is a field of the
+    message itself: a large answer can then be encoded piece by piece.
+    """
+
+
 class Message:
     """A request, a response, a header, a stored record, or a part of one."""
 

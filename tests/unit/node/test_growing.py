@@ -173,7 +173,9 @@ def described(node: Node, name: str, *keys: str) -> list[DescribeConfigsResource
         resource_type=2, resource_name=name, configuration_keys=list(keys) or None
     )
     request = DescribeConfigsRequest(resources=[resource])
-    return describe_configs.handle(node, request, CONTEXT).results[0].configs
+    answer = describe_configs.handle(node, request, CONTEXT)
+    assert not isinstance(answer, Pending)
+    return answer.results[0].configs
 
 
 def test_the_factor_can_be_seen_until_it_is_reached(outage: Outage) -> None:
