@@ -32,6 +32,8 @@ from bench.stalls.ground import POLITE
 
 PRODUCERS, CONSUMERS, MEMBERS = 20, 20, 10
 INTERVAL_S = 0.1
+PRODUCE_INTERVAL_S = 0.5
+"""With 50 ms a sync, four threads sync 80 partitions a second; these producers need 40."""
 PROBE_INTERVAL_S = 0.005
 FETCH_VERSION, JOIN_VERSION, SYNC_VERSION, HEARTBEAT_VERSION = 11, 3, 2, 2
 SESSION_MS = 10_000
@@ -176,7 +178,7 @@ async def measure(address: Address, parts: list[tuple[str, float]]) -> dict[str,
     """Run everybody for as long as the parts of the run last."""
     samples = Samples()
     asks: list[tuple[str, Ask, float]] = [("probe", await probe(address), PROBE_INTERVAL_S)]
-    asks += [("produce", await producer(address, n), INTERVAL_S) for n in range(PRODUCERS)]
+    asks += [("produce", await producer(address, n), PRODUCE_INTERVAL_S) for n in range(PRODUCERS)]
     asks += [("fetch", await consumer(address, n), INTERVAL_S) for n in range(CONSUMERS)]
     asks += [
         ("heartbeat", await member(address, f"polite-{n}", samples), INTERVAL_S)
