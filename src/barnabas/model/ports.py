@@ -57,6 +57,9 @@ class Disk(Protocol):
     def map(self, path: str) -> Buffer:
         """Return the content for reading, memory-mapped where the system can."""
 
+    def files(self, path: str) -> list[str]:
+        """Return the sorted names of the files in a folder, without those of folders."""
+
     def list(self, path: str) -> list[str]:
         """Return the sorted names in a folder; none where there is no such folder."""
 

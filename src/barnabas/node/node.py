@@ -160,7 +160,7 @@ class Node:
             high_watermarks=self.checkpoints.high_watermarks(),
         )
         recovered = self.quorum.open()
-        self.local.report("metadata", recovered.truncated_bytes, recovered.problems)
+        self.local.report("metadata", recovered)
         if self.is_alone:
             self._refuse_lost_metadata()
         self.quorum.raft.start()
@@ -347,7 +347,8 @@ class Node:
         """Stop where there are topics on disk and no cluster that they could belong to."""
         folder = self.settings.broker.data_dir
         topics = f"{folder}/{TOPICS_FOLDER}"
-        if not self.quorum.raft.end_offset and self.disk.list(topics):
+        folders = set(self.disk.list(topics)).difference(self.disk.files(topics))
+        if folders and not self.quorum.raft.end_offset:
             raise StorageError(
                 f"{topics} holds topics, but the metadata that describes them is gone; restore "
                 f"{folder}/{METADATA_FOLDER} from a backup, or move {topics} away to start empty"

@@ -150,6 +150,14 @@ class OsDisk:
                 return b""
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
+    def files(self, path: str) -> list[str]:
+        """Return the sorted names of the files in a folder."""
+        try:
+            with os.scandir(path) as entries:
+                return sorted(entry.name for entry in entries if entry.is_file())
+        except FileNotFoundError:
+            return []
+
     def list(self, path: str) -> list[str]:
         """Return the sorted names in a folder; none where there is no such folder."""
         try:

@@ -214,6 +214,12 @@ class MemoryDisk:
         """Return the content as it is now."""
         return self.read_bytes(path)
 
+    def files(self, path: str) -> list[str]:
+        """Return the sorted names of the files in a folder."""
+        entry = self._find(path)
+        named = entry.now.items() if isinstance(entry, Folder) else ()
+        return sorted(name for name, found in named if isinstance(found, Content))
+
     def list(self, path: str) -> list[str]:
         """Return the sorted names in a folder."""
         entry = self._find(path)

@@ -7,6 +7,7 @@ so a cut can only take what nobody was promised. What is left is synced before a
 it may stand in the page cache alone.
 """
 
+import re
 from typing import NamedTuple
 
 from barnabas.model.errors import CorruptBatchError, StorageError
@@ -15,21 +16,17 @@ from barnabas.protocol.records import CONTROL
 from barnabas.storage import snapshots
 from barnabas.storage.checkpoints import read_number
 from barnabas.storage.log import (
-    DELETED,
     SPARSE_FILE,
     START_OFFSET_FILE,
     TRUNCATED_FILE,
     Log,
     LogSettings,
 )
-from barnabas.storage.names import INDEX_SUFFIXES, LOG_SUFFIX, numbered
+from barnabas.storage.names import LOG_SUFFIX, numbered
 from barnabas.storage.segment import RELATIVE_OFFSET_MAX, Segment
 from barnabas.storage.snapshots import Doubt
-from barnabas.storage.swap import SWAP_SUFFIX, finish_swap
+from barnabas.storage.sweeping import DAMAGED, NO_OTHERS, sweep
 from barnabas.storage.walk import header_at, in_order, walk
-
-CLEANING_FOLDER = "cleaning"
-DAMAGED = ".damaged"
 
 
 class Recovered(NamedTuple):
@@ -43,6 +40,8 @@ class Recovered(NamedTuple):
     damaged_from: int | None = None
     """From where on records are known to be damaged or missing. It is below the log's start where
     the first segments are gone, and nobody noted that they were deleted."""
+    ignored: tuple[str, ...] = ()
+    """Names in the folder that are not the log's; they were left as they are."""
 
 
 def open_log(
@@ -53,14 +52,16 @@ def open_log(
     root: str = "",
     clean: bool = False,
     recovery_point: int = 0,
+    others: re.Pattern[str] = NO_OTHERS,
 ) -> Recovered:
     """Open the log in a folder, making an empty one where there is none.
 
-    The folder lies somewhere below `root`, which itself is there for good.
+    The folder lies somewhere below `root`, which itself is there for good. `others` matches the
+    names of files that the caller keeps in it beside the log.
     """
     new_names = [] if clean and disk.exists(folder) else _parents(folder, root)
     disk.make_folder(folder)
-    opening = _Opening(disk, folder, settings, recovery_point)
+    opening = _Opening(disk, folder, settings, recovery_point, others)
     try:
         opening.run(clean=clean)
     except CorruptBatchError:
@@ -68,25 +69,38 @@ def open_log(
         if not clean:
             raise
         clean = False
-        opening = _Opening(disk, folder, settings, recovery_point)
+        opening = _Opening(disk, folder, settings, recovery_point, others)
         opening.run(clean=False)
     opening.make_safe(clean=clean, new_names=new_names)
-    problems = tuple(opening.problems)
     return Recovered(
-        opening.log, opening.fallen, problems, opening.lost_synced, opening.damaged_from
+        opening.log,
+        opening.fallen,
+        tuple(opening.problems),
+        opening.lost_synced,
+        opening.damaged_from,
+        opening.ignored,
     )
 
 
 class _Opening:
     """One log on its way from disk."""
 
-    def __init__(self, disk: Disk, folder: str, settings: LogSettings, recovery_point: int) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        folder: str,
+        settings: LogSettings,
+        recovery_point: int,
+        others: re.Pattern[str],
+    ) -> None:
         self.log = Log(disk, folder, settings)
         self.problems: list[str] = []
         self.fallen = 0
         self.lost_synced = False
         self.damaged_from: int | None = None
+        self.ignored: tuple[str, ...] = ()
         self.recovery_point = recovery_point
+        self._others = others
         self._recovered = 0
         self._with_markers: set[Segment] = set()
         # Segments whose index of aborts nobody vouches for, and whether that is bad news.
@@ -97,7 +111,9 @@ class _Opening:
     def run(self, *, clean: bool) -> None:
         """Find out what the log holds."""
         log = self.log
-        self._sweep()
+        swept = sweep(self._disk, self._folder, self._others)
+        self.ignored = swept.ignored
+        log.sparse = SPARSE_FILE in swept.files
         cut_to = self._number(TRUNCATED_FILE)
         if cut_to is not None:
             self.recovery_point = min(self.recovery_point, cut_to)
@@ -121,32 +137,6 @@ class _Opening:
         for segment, surprising in self._unvouched.items():
             if segment in log.segments:
                 self._rebuild_aborted(segment, surprising=surprising)
-
-    def _sweep(self) -> None:
-        """Finish or undo what a crash left half done."""
-        disk, folder = self._disk, self._folder
-        names = disk.list(folder)
-        self.log.sparse = SPARSE_FILE in names
-        if CLEANING_FOLDER in names:
-            disk.remove_tree(f"{folder}/{CLEANING_FOLDER}")
-        for name in names:
-            if name.endswith((DELETED, ".tmp")):
-                disk.remove(f"{folder}/{name}")
-            elif name.endswith(SWAP_SUFFIX):
-                finish_swap(disk, folder, name)
-        swapped = any(name.endswith(SWAP_SUFFIX) for name in names)
-        self._sweep_indexes(disk.list(folder) if swapped else names)
-
-    def _sweep_indexes(self, names: list[str]) -> None:
-        """Remove indexes of segments that a power cut left no other trace of.
-
-        The next segment of that name would take their entries for its own.
-        """
-        stems = {name.removesuffix(LOG_SUFFIX) for name in names if name.endswith(LOG_SUFFIX)}
-        for name in names:
-            stem, _, suffix = name.partition(".")
-            if f".{suffix}" in INDEX_SUFFIXES and stem.isdigit() and stem not in stems:
-                self._disk.remove(f"{self._folder}/{name}")
 
     def _load_epochs(self) -> bool:
         try:
