@@ -6,12 +6,12 @@ import errno
 import fcntl
 import gc
 import os
-import resource
 import signal
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import IO
+from weakref import finalize
 
 from barnabas.effects import Address
 from barnabas.logs import get
@@ -21,6 +21,7 @@ from barnabas.model.settings import Settings
 from barnabas.node.maintenance import Maintenance
 from barnabas.node.node import Node
 from barnabas.node.peers import voter_addresses
+from barnabas.server.descriptors import SPARES, descriptor_limit
 from barnabas.server.disk import OsDisk
 from barnabas.server.server import Server
 
@@ -57,6 +58,8 @@ class BrokerProcess:
         """Where other brokers connect to; None in a cluster of one."""
         self._maintenance = Maintenance(self.node, self.server.wall_clock_ms)
         self._lock: IO[bytes] | None = None
+        self._release_spares = finalize(self, SPARES.release)
+        SPARES.hold()
 
     async def start(self) -> tuple[str, int]:
         """Load the data and listen; return the address that clients connect to.
@@ -109,6 +112,7 @@ class BrokerProcess:
             log.warning("stopped without the clean marker", problem=str(error))
         if self._lock is not None:
             self._lock.close()
+        self._release_spares()
         # A broker inside another program: what was spared must be collected now, its files with it.
         gc.unfreeze()
 
@@ -206,12 +210,6 @@ def fill_reserve(folder: Path) -> None:
         (folder / RESERVE).write_bytes(os.urandom(RESERVE_BYTES))
 
 
-def descriptor_limit() -> int:
-    """Return how many files and connections may be open, all that the system allows."""
-    raise_descriptor_limit()
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-
-
 def collect_seldom() -> None:
     """Collect garbage less often: a request leaves next to no cycles behind.
 
@@ -227,15 +225,6 @@ def spare_what_is_loaded() -> None:
     So would one here, for next to nothing: what is loaded is nearly all in use.
     """
     gc.freeze()
-
-
-def raise_descriptor_limit() -> None:
-    """Ask for as many open files and connections as the system allows."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard == resource.RLIM_INFINITY or soft < hard:
-        with contextlib.suppress(ValueError, OSError):
-            wanted = 1_000_000 if hard == resource.RLIM_INFINITY else hard
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def make_lasting(folder: Path) -> None:

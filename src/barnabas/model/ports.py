@@ -84,10 +84,16 @@ class Disk(Protocol):
     def space(self, path: str) -> tuple[int, int]:
         """Return all bytes and the free bytes of the disk that a path lies on."""
 
+    def sync_file(self, path: str) -> None:
+        """Return once a small file would survive a power cut, by its name.
+
+        Raises `SyncFailedError` where the sync fails, and `OSError` where none was tried.
+        """
+
     def sync_folder(self, path: str) -> None:
         """Return once the names in a folder would survive a power cut.
 
-        Raises `SyncFailedError` where it fails, as a file's `sync` does.
+        Raises `SyncFailedError` where the sync fails, and `OSError` where none was tried.
         """
 
     def sync_all(self) -> None:

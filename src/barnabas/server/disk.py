@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 from barnabas.model.errors import SyncFailedError
 from barnabas.model.ports import Buffer
+from barnabas.server.descriptors import SPARES
 
 if sys.platform == "darwin":
     import fcntl
@@ -127,18 +128,16 @@ class OsDisk:
     def write_atomic(self, path: str, content: bytes, *, sync: bool = True) -> None:
         """Write beside the file, then rename over it."""
         beside = f"{path}.tmp"
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         try:
-            view = memoryview(content)
-            while view:
-                view = view[os.write(descriptor, view) :]
-            if sync:
-                sync_descriptor(descriptor)
+            with SPARES.opened(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as descriptor:
+                view = memoryview(content)
+                while view:
+                    view = view[os.write(descriptor, view) :]
+                if sync:
+                    sync_descriptor(descriptor)
         except OSError:
             self.remove(beside)  # a full disk needs no litter
             raise
-        finally:
-            os.close(descriptor)
         os.replace(beside, path)
         if sync:
             self.sync_folder(os.path.dirname(path) or ".")
@@ -199,13 +198,20 @@ class OsDisk:
         found = os.statvfs(path)
         return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
 
+    def sync_file(self, path: str) -> None:
+        """Sync a small file that was written and closed before.
+
+        A write that failed in the background since is reported, for Linux keeps an error that was
+        told to no one for the next who syncs the file, as long as it remembers the file at all.
+        Should it not, checksums tell at the next start.
+        """
+        with SPARES.opened(path, os.O_RDONLY) as descriptor:
+            sync_descriptor(descriptor)
+
     def sync_folder(self, path: str) -> None:
         """Sync the names in a folder."""
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
+        with SPARES.opened(path, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
             sync_descriptor(descriptor, os.fsync)
-        finally:
-            os.close(descriptor)
 
     def sync_all(self) -> None:
         """Sync every file system: one call in the place of one for each small file."""

@@ -24,7 +24,7 @@ from barnabas.server.buffers import BufferPool
 from barnabas.server.connection import Connection
 from barnabas.server.disk import OsFile
 from barnabas.server.effects import EffectDriver, stop_at_once, stop_too_old
-from barnabas.server.listener import Listener
+from barnabas.server.listener import OPEN_FILES, Listener, RefusedConnections
 from barnabas.server.peers import PeerConnections
 
 NS_PER_MS = 1_000_000
@@ -60,6 +60,7 @@ class Server:
         self._settings = performance
         self._listeners: dict[Listener, bool] = {}
         self._by_host: dict[str, int] = {}
+        self._refused = RefusedConnections(loop.time)
         self._timers = node.timers
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms: int | None = None
@@ -69,7 +70,7 @@ class Server:
     def bind(self, host: str, port: int, *, peers: bool = False) -> tuple[str, int]:
         """Take an address, and nobody yet; return it, with the port that was found for 0."""
         receive_buffer_bytes = self._settings.socket_receive_buffer_bytes
-        listener = Listener(self.loop, (host, port), receive_buffer_bytes)
+        listener = Listener(self.loop, (host, port), receive_buffer_bytes, self._refused)
         self._listeners[listener] = peers
         return listener.address
 
@@ -218,9 +219,9 @@ class Server:
             limit = "max_connections"
         elif accepted.fileno() >= self._descriptor_max:
             # The lowest free number is given out, so logs could open hardly any more file.
-            limit = "the process's limit of open files"
+            limit = OPEN_FILES
         if limit is not None:
-            log.warning("refused a connection", client=host, limit=limit)
+            self._refused.note(host, limit)
             accepted.close()
             return
         self._admit(accepted, host, peer=False)

@@ -282,6 +282,10 @@ class MemoryDisk:
         del path
         return ALL_BYTES, ALL_BYTES if self.room is None else self.room
 
+    def sync_file(self, path: str) -> None:
+        """Make the content of a file safe."""
+        self.open(path).sync()
+
     def sync_folder(self, path: str) -> None:
         """Make the names in a folder safe."""
         self.step("sync_folder", path)

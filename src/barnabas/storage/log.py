@@ -78,7 +78,7 @@ class Log:
         """The lowest end the log was cut to since it was opened."""
         self.epochs = LeaderEpochs(disk, folder)
         self.producers = ProducerStates()
-        self.unsynced = Unsynced(disk)
+        self.unsynced = Unsynced()
         self._bases: list[int] = []
 
     @property
@@ -291,10 +291,10 @@ class Log:
         """Say what must be synced for everything appended so far to be safe."""
         if self.is_synced:
             return None
-        files, folders = self.unsynced.take()
+        files, paths, folders = self.unsynced.take()
         files.append(self.active.file)
         base = self.active.base_offset
-        return FlushTask(tuple(files), folders, self.end_offset, base, self.cuts)
+        return FlushTask(tuple(files), folders, self.end_offset, base, self.cuts, paths)
 
     def finish_flush(self, task: FlushTask) -> None:
         """Take note that a task was carried out."""
