@@ -21,7 +21,7 @@ from barnabas.model.settings import Settings
 from barnabas.node.maintenance import Maintenance
 from barnabas.node.node import Node
 from barnabas.node.peers import voter_addresses
-from barnabas.server.descriptors import SPARES, descriptor_limit
+from barnabas.server.descriptors import SPARES, Shares, descriptor_limit, in_use, shares
 from barnabas.server.disk import OsDisk
 from barnabas.server.server import Server
 
@@ -31,6 +31,7 @@ LEAVE_PATIENCE_S = 10
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 RESERVE = ".reserve"
 RESERVE_BYTES = 64 * 1024
+FEW_CONNECTIONS = 500
 WILDCARDS = {"0.0.0.0", "::", ""}  # noqa: S104 - compared with, not bound to
 
 log = get("barnabas")
@@ -78,7 +79,7 @@ class BrokerProcess:
         self.node.advertised = self._advertised(*self.address)
         if cluster.voters:
             self._bind_peers()
-        self.node.partitions_max = descriptor_limit() // 2
+        self._share_files(shares(descriptor_limit(), in_use()))
         release_reserve(folder)
         serving = self.node.start(self.server.wall_clock_ms())
         fill_reserve(folder)
@@ -138,6 +139,15 @@ class BrokerProcess:
             shown = "localhost"
         self.peer_address = shown, found
         self.node.peer_address = Address(shown, found)
+
+    def _share_files(self, found: Shares) -> None:
+        """Have logs and connections keep to the limit of open files; warn where it is low."""
+        self.server.shares = found
+        self.node.partitions_max = found.partitions
+        self.node.disk.open_files.share(found.pool, self.server.connections)
+        if found.connections < FEW_CONNECTIONS:
+            event = "few files may be open; raise the limit of the process (ulimit -n)"
+            log.warning(event, **found.allows(0))
 
     def _flush_all(self) -> None:
         for partition in self.node.partitions.values():
@@ -274,6 +284,7 @@ def serve(settings: Settings, ready: Callable[[BrokerProcess], None]) -> None:
         for number in STOP_SIGNALS:
             loop.add_signal_handler(number, on_signal)
         ready(broker)
+        log.info("files may be open", **broker.server.shares.allows(len(broker.node.partitions)))
         await stopping.wait()
         log.info("stopping")
         await broker.stop()

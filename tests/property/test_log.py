@@ -13,6 +13,7 @@ from hypothesis.stateful import (
     rule,
 )
 
+from barnabas.model.open_files import UNLIMITED
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.markers import ABORT, COMMIT
 from barnabas.protocol.records import TRANSACTIONAL, Record, parse_header, records
@@ -186,6 +187,12 @@ class LogMachine(RuleBasedStateMachine):
         assert self.log.end_offset in {offset, *(max(self.model.start, b) for b in holding)}
         self.model.cut(self.log.end_offset)
         self.safe_end = min(self.safe_end, self.log.end_offset)
+
+    @rule()
+    def files_are_closed(self) -> None:
+        self.disk.open_files.share(0)
+        self.disk.open_files.make_room()
+        self.disk.open_files.share(UNLIMITED)
 
     @rule(passed_ms=st.sampled_from([0, 60]), keys_max=st.sampled_from([1, 2, 100]))
     def compact(self, passed_ms: int, keys_max: int) -> None:

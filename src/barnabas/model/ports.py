@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from barnabas.model.open_files import OpenFiles
+
 Buffer = bytes | bytearray | memoryview
 
 
@@ -41,6 +43,9 @@ class File(Protocol):
 
 class Disk(Protocol):
     """A tree of folders and files, addressed by strings with `/` between names."""
+
+    open_files: OpenFiles
+    """What is open of it, and how much may be."""
 
     def open(self, path: str, *, create: bool = False) -> File:
         """Open a file for reading and appending."""

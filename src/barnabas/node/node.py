@@ -26,6 +26,7 @@ from barnabas.metadata.records import (
 from barnabas.metadata.topic_config import TopicConfig
 from barnabas.model.errors import ApiError, ErrorCode, StorageError
 from barnabas.model.ids import NodeId, TopicId, TopicPartition
+from barnabas.model.open_files import FILES_TO_READ
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Disk
 from barnabas.model.settings import Settings
@@ -273,7 +274,8 @@ class Node:
 
     def check_room(self, partitions: int) -> None:
         """Refuse partitions for which there would not be enough open files."""
-        room = self.partitions_max - len(self.partitions)
+        most = min(self.partitions_max, self.disk.open_files.limit - FILES_TO_READ)
+        room = max(0, most - len(self.partitions))
         if partitions > room:
             raise ApiError(
                 ErrorCode.POLICY_VIOLATION,

@@ -16,9 +16,20 @@ import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import RLock
+from typing import NamedTuple
+
+from barnabas.model.open_files import FILES_TO_READ
 
 SPARES_KEPT = 4
 NOTHING = os.devnull
+OPEN_FOLDER = "/dev/fd"
+OWN_FILES = 48
+"""What the process needs beside logs and connections: for its event loop, the pipes of compaction,
+connections to other brokers, and small files that are open for a moment."""
+FILES_KEPT = 256
+"""Files of logs for which connections always leave room, where the limit allows it."""
+LAST_FILES = 16
+"""How near to the limit no client is let in, whatever has used up the rest."""
 EXHAUSTED = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
 
 
@@ -105,3 +116,46 @@ def descriptor_limit() -> int:
             wanted = 1_000_000 if hard == resource.RLIM_INFINITY else hard
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+class Shares(NamedTuple):
+    """How a process's limit of open files is shared out."""
+
+    limit: int
+    pool: int
+    """For connections and the files of logs together."""
+    files: int
+    """The part of the pool that is kept for logs, however many clients there are."""
+
+    @property
+    def connections(self) -> int:
+        """How many connections there may be while there are few partitions."""
+        return self.connections_beside(0)
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions there may be while there are few connections."""
+        return max(0, min(self.limit // 2, self.pool - FILES_TO_READ))
+
+    def connections_beside(self, partitions: int) -> int:
+        """Return how many connections there may be beside so many partitions."""
+        return max(0, self.pool - max(self.files, partitions + FILES_TO_READ))
+
+    def allows(self, partitions: int) -> dict[str, int]:
+        """Return what to tell the operator of a broker with so many partitions."""
+        connections = self.connections_beside(partitions)
+        return {"limit": self.limit, "connections": connections, "partitions": self.partitions}
+
+
+def shares(limit: int, in_use: int) -> Shares:
+    """Share out a limit of which some is in use already."""
+    own = in_use + min(OWN_FILES, limit // 8)
+    return Shares(limit, max(0, limit - own), min(FILES_KEPT, limit // 2))
+
+
+def in_use() -> int:
+    """Return how many descriptors the process has open; a guess where the system does not tell."""
+    try:
+        return len(os.listdir(OPEN_FOLDER))  # noqa: PTH208 - a number is all that is wanted
+    except OSError:
+        return OWN_FILES

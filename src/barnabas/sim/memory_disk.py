@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+from barnabas.model.open_files import OpenFiles
 from barnabas.model.ports import Buffer
 
 SECTOR_BYTES = 512
@@ -104,6 +105,11 @@ class MemoryFile:
         self.content = content
         self._disk = disk
         self._life = disk.life
+        self._open_files = disk.open_files
+        self._open_files.opened(id(self))
+
+    def __del__(self) -> None:
+        self._open_files.closed(id(self))
 
     def append(self, buffers: Sequence[Buffer]) -> None:
         """Write at the end, or raise and change nothing."""
@@ -165,6 +171,7 @@ class MemoryDisk:
         self.room: int | None = None
         """Bytes until the disk is full, if it ever is."""
         self.before: Callable[[str, str], None] | None = None
+        self.open_files = OpenFiles()
         self._changes: list[NameChange] = []
 
     def step(self, operation: str, path: str) -> None:

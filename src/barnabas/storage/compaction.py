@@ -174,6 +174,8 @@ def _open(disk: Disk, work: CleaningPlan) -> list[Segment]:
     segments = [Segment(disk, work.folder, base) for base in work.bases]
     for segment, following in zip(segments, [*work.bases[1:], work.end], strict=True):
         segment.next_offset = following
+        # Opened before retention may rename it, as far as the limit of open files allows.
+        assert segment.file.size() >= segment.size
     return segments
 
 

@@ -52,8 +52,13 @@ class Unsynced:
 
     @property
     def any_files(self) -> bool:
-        """Whether a segment was sealed, or found after a crash, and nobody has synced it."""
+        """Whether a segment was sealed, or found after a crash, and no sync has taken it yet."""
         return bool(self._files)
+
+    @property
+    def file_count(self) -> int:
+        """How many segments stay open until they are synced."""
+        return len(self._files)
 
     def add_file(self, file: File) -> None:
         """Take note of an open file."""
@@ -67,9 +72,15 @@ class Unsynced:
         """Take note of folders whose names changed."""
         self._folders.update(dict.fromkeys(folders))
 
-    def drop_file(self, file: File) -> None:
+    def drop_file(self, path: str) -> None:
         """Forget a file that is no longer part of the log."""
-        self._files.pop(file.path, None)
+        self._files.pop(path, None)
+
+    def sync_files(self) -> None:
+        """Sync the open files here and now, while no client is served, and let go of them."""
+        for file in self._files.values():
+            file.sync()
+        self._files.clear()
 
     def take(self) -> tuple[list[File], tuple[str, ...], tuple[str, ...]]:
         """Hand everything over, which nearly always is nothing."""

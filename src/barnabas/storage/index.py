@@ -81,9 +81,10 @@ class SparseIndex:
         if position >= self._stored:
             first, second = self.ENTRY.unpack_from(self._tail, position - self._stored)
         else:
-            if self._map is None:
-                self._map = self._disk.map(self.path)
-            first, second = self.ENTRY.unpack_from(self._map, position)
+            mapped = self._map
+            if mapped is None:
+                mapped = self._mapped()
+            first, second = self.ENTRY.unpack_from(mapped, position)
         return first, second
 
     def last(self) -> tuple[int, int] | None:
@@ -113,6 +114,17 @@ class SparseIndex:
             found = self.entry(number)
             if found[column] <= value:
                 yield found
+
+    def let_go(self) -> None:
+        """Unmap the file; it is mapped again when it is next looked into."""
+        self._map = None
+
+    def _mapped(self) -> Buffer:
+        open_files = self._disk.open_files
+        open_files.make_room()
+        mapped = self._map = self._disk.map(self.path)
+        open_files.hold(self)
+        return mapped
 
 
 class OffsetIndex(SparseIndex):

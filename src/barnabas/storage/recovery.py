@@ -28,6 +28,9 @@ from barnabas.storage.snapshots import Doubt
 from barnabas.storage.sweeping import DAMAGED, NO_OTHERS, sweep
 from barnabas.storage.walk import header_at, in_order, walk
 
+UNSYNCED_MAX = 32
+"""Segments that are open at the same time until they are synced."""
+
 
 class Recovered(NamedTuple):
     """An open log, and what had to be done to it."""
@@ -137,6 +140,7 @@ class _Opening:
         for segment, surprising in self._unvouched.items():
             if segment in log.segments:
                 self._rebuild_aborted(segment, surprising=surprising)
+        log.active.thaw()
 
     def _load_epochs(self) -> bool:
         try:
@@ -200,6 +204,8 @@ class _Opening:
         if segment in self._with_markers or segment.aborted.content:
             self._unvouched[segment] = False
         if fallen or following is not None or segment.next_offset > self.recovery_point:
+            if self.log.unsynced.file_count >= UNSYNCED_MAX:
+                self.log.unsynced.sync_files()
             self.log.unsynced.add_file(segment.file)
         if following is None:
             return True

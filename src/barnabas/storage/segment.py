@@ -11,6 +11,7 @@ was changed behind its back, is checked once more before it is first served (`tr
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from contextlib import suppress
+from weakref import ReferenceType, ref
 
 from barnabas.model.errors import CorruptBatchError
 from barnabas.model.ports import Buffer, Disk, File
@@ -30,16 +31,20 @@ class Segment:
     """Batches from `base_offset` up to, not with, `next_offset`."""
 
     __slots__ = (
+        "__weakref__",
+        "_appends",
         "_disk",
+        "_file",
+        "_file_elsewhere",
         "_interval",
         "_recent_from",
         "_recent_last",
         "_recent_positions",
         "_since_index",
         "_stem",
+        "_suffix",
         "aborted",
         "base_offset",
-        "file",
         "first_append_ms",
         "max_timestamp",
         "max_timestamp_offset",
@@ -61,14 +66,17 @@ class Segment:
     ) -> None:
         self._disk = disk
         self._stem = f"{folder}/{segment_name(base_offset)}"
+        self._suffix = ""
         self._interval = interval
         self.base_offset = base_offset
         log_path, index_path, time_index_path, aborted_path = self.paths
-        self.file: File = disk.open(log_path, create=create)
+        self._file: File | None = self._created(log_path) if create else None
+        self._file_elsewhere: ReferenceType[File] | None = None
+        self._appends = create  # a segment that is appended to keeps its file open
         self.offset_index = OffsetIndex(disk, index_path)
         self.time_index = TimeIndex(disk, time_index_path)
         self.aborted = AbortedIndex(disk, aborted_path, base_offset)
-        self.size = self.file.size()
+        self.size = disk.size(log_path) if self._file is None else self._file.size()
         self.next_offset = base_offset
         self.max_timestamp = -1
         self.max_timestamp_offset = base_offset
@@ -86,10 +94,20 @@ class Segment:
         stem, (index, time_index, aborted) = self._stem, INDEX_SUFFIXES
         return (stem + LOG_SUFFIX, stem + index, stem + time_index, stem + aborted)
 
+    @property
+    def file(self) -> File:
+        """The file with the batches, opened anew where it was closed to make room."""
+        file = self._file
+        if file is None:
+            return self._open()
+        if not self._appends:
+            self._disk.open_files.hold(self)
+        return file
+
     def append(self, batch: Buffer, header: BatchHeader, base_offset: int) -> None:
         """Write one batch at the end; its offsets start at `base_offset`."""
         position = self.size
-        self.file.append((batch,))
+        (self._file or self._open()).append((batch,))
         self.note(position, header, base_offset)
 
     def append_copied(self, records: Buffer, headers: Sequence[BatchHeader]) -> None:
@@ -227,11 +245,36 @@ class Segment:
         self.aborted.write()
 
     def freeze(self) -> None:
-        """Take no more batches; a file that changes from now on was changed by somebody else."""
+        """Take no more batches; a change of the file from now on is not this broker's."""
         self.trust.version = self.file.version()
+        self._appends = False
+        self._disk.open_files.hold(self)
+
+    def thaw(self) -> None:
+        """Be the segment that is appended to, whose file stays open."""
+        self._appends = True
+        if self._file is None:
+            self._open()
+        self._disk.open_files.keep(self)
+
+    def let_go(self) -> None:
+        """Close the file, unless batches are appended to it; readers that hold it go on."""
+        if self._file is not None and not self._appends:
+            self._file_elsewhere = ref(self._file)
+            self._file = None
+
+    def renamed(self, suffix: str) -> None:
+        """Go along with files that were renamed: the segment is no part of the log any more.
+
+        Whatever still reads it must not find another segment under its old name.
+        """
+        self._suffix = suffix
+        self.offset_index.path += suffix
+        self.time_index.path += suffix
 
     def truncate(self, position: int) -> None:
         """Cut the file at a batch boundary, and be open for appends again."""
+        self.thaw()
         self.file.truncate(position)
         self.size = position
         self.trust.cut(position)
@@ -297,7 +340,28 @@ class Segment:
     def close(self) -> None:
         """Write what the indexes hold in memory and let go of the file."""
         self.write_indexes()
-        self.file.close()
+        if self._file is not None:
+            self._file.close()
+
+    def _created(self, path: str) -> File:
+        open_files = self._disk.open_files
+        if not open_files.make_room():
+            raise OSError(
+                f"{path} was not made: {open_files.count} files are open, and {open_files.limit} "
+                f"may be; raise the limit of open files, or segment.bytes"
+            )
+        return self._disk.open(path, create=True)
+
+    def _open(self) -> File:
+        """Open the file, or find it with a reader that still holds it."""
+        file = None if self._file_elsewhere is None else self._file_elsewhere()
+        if file is None:
+            self._disk.open_files.make_room()
+            file = self._disk.open(self.paths[0] + self._suffix)
+        self._file = file
+        if not self._appends:
+            self._disk.open_files.hold(self)
+        return file
 
     def _note_from(self, start: int, end: int, *, dense: bool) -> None:
         """Take in the batches in a part of the file, unless their offsets make no sense."""
