@@ -25,10 +25,13 @@ from barnabas.model.settings import BrokerSettings, Settings
 from barnabas.node.node import Node
 from barnabas.protocol.records import parse_header
 from barnabas.server.disk import OsDisk
+from barnabas.storage.checkpoints import CLEAN_MARKER, RECOVERY_POINTS
 from barnabas.storage.flush import carry_out
+from barnabas.storage.log import RESUME_FILE
 from barnabas.testing.batches import make_batch
 
 NAME = TopicPartition("large", 0)
+PARTITION = "topics/large/0"
 GIGABYTE = 1_000_000_000
 SINCE_CHECKPOINT_BYTES = 500_000_000
 """What is appended after the recovery points were last stored, as within ten busy seconds."""
@@ -65,10 +68,17 @@ def build(folder: Path, size: int, batch_bytes: int) -> None:
     node.commit([record], now_ms())
     settle(node)
     append(node, size - SINCE_CHECKPOINT_BYTES, batch_bytes)
-    node.checkpoints.write_recovery_points(node.recovery_points())
+    node.checkpoint()()
     append(node, SINCE_CHECKPOINT_BYTES, batch_bytes)
-    shutil.copy(folder / "recovery-point-offset-checkpoint", folder / "points")
+    for path in kept(folder):  # a clean stop removes or replaces them
+        shutil.copy(path, folder / f"{path.name}.kept")
     node.stop()
+
+
+def kept(folder: Path) -> list[Path]:
+    """Return the files that tell where recovery begins."""
+    paths = [folder / RECOVERY_POINTS, folder / PARTITION / RESUME_FILE]
+    return [path for path in paths if path.exists()]
 
 
 def append(node: Node, size: int, batch_bytes: int) -> None:
@@ -104,14 +114,17 @@ def timed_start(folder: Path, prepare: Callable[[], None]) -> str:
 
 def measure(folder: Path, size: int, batch_bytes: int) -> None:
     """Build, and start in every way."""
-    points, marker = folder / "recovery-point-offset-checkpoint", folder / ".clean-shutdown"
+    points, marker = folder / RECOVERY_POINTS, folder / CLEAN_MARKER
+    partition = folder / PARTITION
     began = time.perf_counter()
     build(folder, size, batch_bytes)
     print(f"built {size / GIGABYTE:.1f} GB in {time.perf_counter() - began:.0f} s")
 
     def crash_with_points() -> None:
         marker.unlink(missing_ok=True)
-        shutil.copy(folder / "points", points)
+        for path in (points, partition / RESUME_FILE):
+            if (folder / f"{path.name}.kept").exists():
+                shutil.copy(folder / f"{path.name}.kept", path)
 
     def crash_without_points() -> None:
         marker.unlink(missing_ok=True)

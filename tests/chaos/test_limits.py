@@ -17,7 +17,6 @@ from barnabas.protocol.messages.produce import (
     TopicProduceData,
 )
 from barnabas.protocol.records import Record, build
-from barnabas.server.listener import OPEN_FILES
 from barnabas.testing import crowd
 from barnabas.testing.ledger import value_of
 from barnabas.testing.load import consume_all, create_topic, produce_one
@@ -29,6 +28,7 @@ pytestmark = pytest.mark.chaos
 
 CROWD = 10_000
 TOPIC = "orders"
+OPEN_FILES = "the process's limit of open files"
 CONNECTION_BYTES_MAX = 16 * 1024
 
 

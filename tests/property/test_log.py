@@ -17,7 +17,7 @@ from barnabas.model.open_files import UNLIMITED
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.markers import ABORT, COMMIT
 from barnabas.protocol.records import TRANSACTIONAL, Record, parse_header, records
-from barnabas.storage import compaction, retention
+from barnabas.storage import compaction, resuming, retention
 from barnabas.storage.flush import FlushTask, carry_out
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
@@ -68,6 +68,7 @@ class LogMachine(RuleBasedStateMachine):
         self.recovery_point = 0
         self.compacted = 0
         self.task: FlushTask | None = None
+        self.unstored: list[resuming.Stored] = []
         self.log = self.opened(clean=False)
 
     # --- what producers do
@@ -149,8 +150,23 @@ class LogMachine(RuleBasedStateMachine):
         self.task = None
 
     @rule()
-    def checkpoint(self) -> None:
+    @precondition(lambda self: self.log.active.size)
+    def take_resume_point(self) -> None:
+        resuming.capture(self.log)
+
+    @rule(late=st.booleans())
+    def checkpoint(self, *, late: bool) -> None:
+        found = resuming.take_ready(self.log)
+        if found is not None and late:
+            self.unstored.append(found)
+        elif found is not None:
+            resuming.store(self.disk, found)
         self.recovery_point = self.log.flushed_offset
+
+    @rule()
+    @precondition(lambda self: self.unstored)
+    def store_resume_point_late(self) -> None:
+        resuming.store(self.disk, self.unstored.pop(0))
 
     @rule(fraction=fractions)
     def delete_before(self, fraction: float) -> None:
@@ -235,6 +251,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(cut=st.none() | seeds)
     def stop_and_start(self, cut: int | None) -> None:
+        self.unstored.clear()
         self.log.flush()
         self.log.close()
         self.disk.sync_all()
@@ -374,6 +391,7 @@ class LogMachine(RuleBasedStateMachine):
         return recovered.log
 
     def reopen(self) -> None:
+        self.unstored.clear()
         self.log = self.opened(clean=False)
         self.task = None
         self.safe_end = self.log.end_offset

@@ -31,6 +31,7 @@ from barnabas.model.pending import Pending
 from barnabas.model.ports import Disk
 from barnabas.model.settings import Settings
 from barnabas.model.timers import Timers
+from barnabas.node import resume_points
 from barnabas.node.controlling import Controlling
 from barnabas.node.coordinators import Coordinators
 from barnabas.node.creation import Creation
@@ -181,7 +182,7 @@ class Node:
         for partition in self.partitions.values():
             partition.log.close()
         self.quorum.raft.close()
-        self.checkpoint()()
+        self._points()()
         if not self._acts:
             if self._stopped_in_epoch is not None:  # no log was touched, nor looked at
                 self.checkpoints.write_clean_marker(self.membership.last_epoch)
@@ -193,6 +194,17 @@ class Node:
         return self.local.recovery_points()
 
     def checkpoint(self) -> Callable[[], None]:
+        """Note where each log is safe and where recovery can begin; return what stores it."""
+        resumed = resume_points.take(self.disk, (p.log for p in self.partitions.values()))
+        points = self._points()
+
+        def store() -> None:
+            resumed()
+            points()
+
+        return store
+
+    def _points(self) -> Callable[[], None]:
         """Note where each log is safe, and up to where it was committed; return what stores it."""
         points, marks = self.local.recovery_points(), self.local.high_watermarks()
 

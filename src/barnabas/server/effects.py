@@ -93,6 +93,8 @@ class EffectDriver:
         def run() -> None:
             try:
                 chore()
+            except SyncFailedError as error:  # which a future would keep to itself
+                stop_at_once(error)
             except Exception:
                 log.exception("background work failed")
 

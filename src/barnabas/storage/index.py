@@ -51,6 +51,11 @@ class SparseIndex:
         self._tail.clear()
         self._map = self._last = None
 
+    def keep_first(self, count: int) -> None:
+        """Forget the entries of the file behind the first ones; the next write cuts them off."""
+        self._stored = count * self.ENTRY.size
+        self._map = self._last = None
+
     def append(self, first: int, second: int) -> None:
         """Add an entry; both numbers must not be below those of the last. Never fails."""
         self._tail += self.ENTRY.pack(first, second)

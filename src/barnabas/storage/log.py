@@ -13,6 +13,7 @@ elsewhere: `begin_flush` says what to sync, `finish_flush` takes note that it wa
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
 from barnabas.model.ports import Disk, FileSlice
@@ -35,11 +36,15 @@ from barnabas.storage.segment import RELATIVE_OFFSET_MAX, Segment
 from barnabas.storage.snapshots import snapshot_offsets, snapshot_path
 from barnabas.storage.walk import in_order, walk
 
+if TYPE_CHECKING:
+    from barnabas.storage.resuming import Captured
+
 SNAPSHOTS_KEPT = 2
 START_OFFSET_FILE = "log-start-offset"
 TRUNCATED_FILE = "truncated-to"
 CLEANER_FILE = "cleaner-offset"
 SPARSE_FILE = "sparse"
+RESUME_FILE = "resume-point"
 DELETED = ".deleted"
 
 
@@ -80,6 +85,10 @@ class Log:
         self.producers = ProducerStates()
         self.unsynced = Unsynced()
         self._bases: list[int] = []
+        self.captured: Captured | None = None
+        """What recovery could begin with, once it is synced up to there (`resuming.py`)."""
+        self.resumes_at = (0, 0)
+        """The active segment of the last resume point, and how many index entries it had."""
         self._snapshots: list[int] | None = None  # where there are some, if that is known
 
     @property
@@ -442,6 +451,7 @@ class Log:
     def close(self) -> None:
         """Write indexes and producers; the caller has synced the records before."""
         self.store_memory()
+        self.disk.remove(f"{self.folder}/{RESUME_FILE}")
         for segment in self.segments:
             segment.close()
 

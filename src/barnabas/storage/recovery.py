@@ -1,10 +1,10 @@
 """Opening a log: as it was left after a clean stop, or as much as can be trusted after a crash.
 
-After a clean stop only the headers behind the last index entry are read. After a crash every
-batch from the recovery point on is checked, and the log is cut at the first bad byte: what lies
-below the recovery point was synced, and what was acknowledged under `flush=ack` was synced too,
-so a cut can only take what nobody was promised. What is left is synced before anybody reads it:
-it may stand in the page cache alone.
+After a clean stop only the headers behind the last index entry are read. After a crash those behind
+the resume point are (`resuming.py`), every batch from the recovery point on is checked, and the log
+is cut at the first bad byte: what lies below the recovery point was synced, and what was
+acknowledged under `flush=ack` was synced too, so a cut can only take what no client was promised.
+What is left is synced before any client reads it: it may stand in the page cache alone.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from barnabas.model.errors import CorruptBatchError, StorageError
 from barnabas.model.ports import Disk
 from barnabas.protocol.records import CONTROL
-from barnabas.storage import snapshots
+from barnabas.storage import resuming, snapshots
 from barnabas.storage.checkpoints import read_number
 from barnabas.storage.log import (
     SPARSE_FILE,
@@ -105,6 +105,7 @@ class _Opening:
         self.recovery_point = recovery_point
         self._others = others
         self._recovered = 0
+        self._resumed: tuple[Segment, resuming.ResumePoint] | None = None
         self._with_markers: set[Segment] = set()
         # Segments whose index of aborts nobody vouches for, and whether that is bad news.
         self._unvouched: dict[Segment, bool] = {}
@@ -129,18 +130,31 @@ class _Opening:
         self._remove_segments(log.droppable())
         self._load_segments(clean=clean)
         self._set_bounds()
-        if not epochs_known and self._recovered < len(log.segments):
+        if not epochs_known and self._recovered < len(log.segments) and self._resumed is None:
             self._rebuild_epochs()
         log.epochs.truncate_end(log.end_offset)
         log.epochs.truncate_start(log.start_offset)
-        log.producers, doubts = snapshots.rebuild(log)
-        self._take_note(doubts)
+        self._rebuild_producers()
         if clean and log.active.size and not snapshots.vouches_for(log, log.active, log.end_offset):
             self._unvouched[log.active] = True
         for segment, surprising in self._unvouched.items():
             if segment in log.segments:
                 self._rebuild_aborted(segment, surprising=surprising)
         log.active.thaw()
+
+    def _rebuild_producers(self) -> None:
+        log = self.log
+        if self._resumed is None or self._resumed[0] not in log.segments:
+            log.producers, doubts = snapshots.rebuild(log)
+        else:
+            segment, point = self._resumed
+            log.producers = point.producers
+            found, doubts = snapshots.resume(log, log.producers, point.totals.next_offset)
+            known = segment.aborted.entries()[: point.aborted.entries]
+            found = [entry for entry in found if entry.last_offset < segment.next_offset]
+            if segment.aborted.replace([*known, *found]):
+                log.unsynced.add_paths((segment.aborted.path,))
+        self._take_note(doubts)
 
     def _load_epochs(self) -> bool:
         try:
@@ -188,11 +202,14 @@ class _Opening:
     def _recover(self, segment: Segment, following: int | None) -> bool:
         """Check a segment and cut it at the first bad byte; tell whether the next one follows."""
         self._recovered += 1
-        segment.reset()
-        self.log.epochs.truncate_end(segment.base_offset)
+        # Compaction may have written a sealed segment anew since.
+        resumes = (following is None or self.log.is_dense) and self._resume(segment)
+        if not resumes:
+            segment.reset()
+            self.log.epochs.truncate_end(segment.base_offset)
         last = segment.base_offset + RELATIVE_OFFSET_MAX if following is None else following - 1
         trusted = self.recovery_point
-        checked_from = self._take(segment, 0, last, upto_offset=trusted, check=False)
+        checked_from = self._take(segment, segment.size, last, upto_offset=trusted, check=False)
         end = self._take(segment, checked_from, last, upto_offset=None, check=True)
         fallen = segment.file.size() - end
         if fallen:
@@ -201,7 +218,7 @@ class _Opening:
                 self._set_aside(segment, end)
             segment.file.truncate(end)
         segment.trust.starts_at(checked_from)
-        if segment in self._with_markers or segment.aborted.content:
+        if not resumes and (segment in self._with_markers or segment.aborted.content):
             self._unvouched[segment] = False
         if fallen or following is not None or segment.next_offset > self.recovery_point:
             if self.log.unsynced.file_count >= UNSYNCED_MAX:
@@ -213,6 +230,19 @@ class _Opening:
         segment.freeze()
         self.log.unsynced.add_paths(segment.paths[1:])
         return segment.next_offset == following
+
+    def _resume(self, segment: Segment) -> bool:
+        """Begin with what is known of the batches below a resume point, if it fits."""
+        point = resuming.load(self._disk, self._folder)
+        if point is None or point.totals.base_offset != segment.base_offset:
+            return False
+        if point.totals.next_offset > self.recovery_point:
+            return False
+        if not segment.aborted.begins_as(point.aborted) or not segment.resume(point.totals):
+            return False
+        self.log.epochs.entries = list(point.epochs)
+        self._resumed = segment, point
+        return True
 
     def _take(
         self, segment: Segment, start: int, last: int, *, upto_offset: int | None, check: bool

@@ -11,6 +11,7 @@ was changed behind its back, is checked once more before it is first served (`tr
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import NamedTuple
 from weakref import ReferenceType, ref
 
 from barnabas.model.errors import CorruptBatchError
@@ -25,6 +26,21 @@ from barnabas.storage.walk import Located, header_at, walk
 RECENT_MAX = 256
 INTERVAL_BYTES = 4096
 RELATIVE_OFFSET_MAX = (1 << 31) - 1
+
+
+class Totals(NamedTuple):
+    """What the headers of the first batches of a segment add up to."""
+
+    base_offset: int
+    next_offset: int
+    size: int
+    since_index: int
+    """Bytes since the last index entry."""
+    max_timestamp: int
+    max_timestamp_offset: int
+    first_append_ms: int
+    offsets_indexed: int
+    times_indexed: int
 
 
 class Segment:
@@ -297,6 +313,10 @@ class Segment:
         """Forget indexes and totals, before every batch is noted again."""
         self.offset_index.clear()
         self.time_index.clear()
+        self.reset_totals()
+
+    def reset_totals(self) -> None:
+        """Forget what the batches add up to."""
         self.max_timestamp, self.max_timestamp_offset = -1, self.base_offset
         self.first_append_ms = None
         self._since_index = 0
@@ -304,6 +324,57 @@ class Segment:
         self._recent_positions.clear()
         self.next_offset = self.base_offset
         self.size = 0
+
+    def totals(self) -> Totals:
+        """Return what all batches add up to; there is one at least."""
+        assert self.first_append_ms is not None
+        return Totals(
+            self.base_offset,
+            self.next_offset,
+            self.size,
+            self._since_index,
+            self.max_timestamp,
+            self.max_timestamp_offset,
+            self.first_append_ms,
+            self.offset_index.count,
+            self.time_index.count,
+        )
+
+    def resume(self, totals: Totals) -> bool:
+        """Take over what the first batches add up to; False where that is not about this file.
+
+        The batches behind the last index entry are read, to be sure that one of them ends there.
+        """
+        self.offset_index.load()
+        self.time_index.load()
+        counts = self.offset_index.count, self.time_index.count
+        indexed = counts[0] >= totals.offsets_indexed and counts[1] >= totals.times_indexed
+        if not indexed or totals.size > self.file.size():
+            return False
+        self.reset_totals()
+        self.offset_index.keep_first(totals.offsets_indexed)
+        self.time_index.keep_first(totals.times_indexed)
+        self.size = totals.size
+        last = self.offset_index.last() or (0, 0)
+        if self._end_offset_from(last[1]) != totals.next_offset:
+            return False
+        last_time = self.time_index.last()
+        if last_time is not None and not self._is_time(*last_time):
+            return False
+        self.next_offset, self._since_index = totals.next_offset, totals.since_index
+        self.max_timestamp = totals.max_timestamp
+        self.max_timestamp_offset = totals.max_timestamp_offset
+        self.first_append_ms = totals.first_append_ms
+        return True
+
+    def _end_offset_from(self, position: int) -> int:
+        """Return the offset after the last batch, walking from a position; -1 at a bad one."""
+        end_offset = -1
+        with suppress(CorruptBatchError):
+            for found in walk(self.file, position, self.size, check=False):
+                end_offset = found.header.last_offset + 1
+            return end_offset
+        return -1
 
     def load_indexes(self) -> bool:
         """Take over the stored indexes; False where they cannot be those of this file."""

@@ -22,6 +22,7 @@ from barnabas.storage.epochs import FILE_NAME as EPOCHS_FILE
 from barnabas.storage.log import (
     CLEANER_FILE,
     DELETED,
+    RESUME_FILE,
     SPARSE_FILE,
     START_OFFSET_FILE,
     TRUNCATED_FILE,
@@ -37,7 +38,14 @@ from barnabas.storage.swap import SWAP_SUFFIX, finish_swap
 CLEANING_FOLDER = "cleaning"
 DAMAGED = ".damaged"
 UNFINISHED = ".tmp"
-SMALL_FILES = (EPOCHS_FILE, START_OFFSET_FILE, TRUNCATED_FILE, CLEANER_FILE, SPARSE_FILE)
+SMALL_FILES = (
+    EPOCHS_FILE,
+    START_OFFSET_FILE,
+    TRUNCATED_FILE,
+    CLEANER_FILE,
+    SPARSE_FILE,
+    RESUME_FILE,
+)
 
 _OFFSET = "[0-9]{20}"
 _INDEX = f"{_OFFSET}({'|'.join(map(re.escape, INDEX_SUFFIXES))})"
