@@ -240,7 +240,9 @@ class _Opening:
             return False
         if not segment.aborted.begins_as(point.aborted) or not segment.resume(point.totals):
             return False
-        self.log.epochs.entries = list(point.epochs)
+        # An epoch that began at the point may have written nothing, and another may follow there.
+        known = [entry for entry in point.epochs if entry[1] < point.totals.next_offset]
+        self.log.epochs.entries = known
         self._resumed = segment, point
         return True
 
