@@ -76,7 +76,7 @@ class Story:
             self.point = self.log.flushed_offset
 
     def cut(self) -> None:
-        if self.rng.random() < 0.2:
+        if self.rng.random() < 0.04:
             log = self.log
             for path in log.truncate(self.rng.randint(log.start_offset, log.end_offset)):
                 self.disk.remove(path)
