@@ -25,13 +25,16 @@ from barnabas.model.settings import BrokerSettings, Settings
 from barnabas.node.node import Node
 from barnabas.protocol.records import parse_header
 from barnabas.server.disk import OsDisk
+from barnabas.storage.checkpoints import CLEAN_MARKER, RECOVERY_POINTS
 from barnabas.storage.flush import carry_out
+from barnabas.storage.log import RESUME_FILE
 from barnabas.testing.batches import make_batch
 
 NAME = TopicPartition("large", 0)
+PARTITION = "topics/large/0"
 GIGABYTE = 1_000_000_000
-SINCE_CHECKPOINT_BYTES = 500_000_000
-"""What is appended after the recovery points were last stored, as within ten busy seconds."""
+SINCE_CHECKPOINT_MEGABYTES = 500
+"""What is appended after the last checkpoint, as within ten busy seconds."""
 
 
 def new_node(folder: Path) -> Node:
@@ -55,7 +58,7 @@ def settle(node: Node) -> None:
                 effect.done()
 
 
-def build(folder: Path, size: int, batch_bytes: int) -> None:
+def build(folder: Path, size: int, batch_bytes: int, since: int) -> None:
     """Write a log of about this many bytes and stop cleanly."""
     node = new_node(folder)
     node.start(now_ms())
@@ -64,11 +67,18 @@ def build(folder: Path, size: int, batch_bytes: int) -> None:
     record = topics.create_topic(node.image, NAME.topic, replicas, {}, defaults, node.rng)
     node.commit([record], now_ms())
     settle(node)
-    append(node, size - SINCE_CHECKPOINT_BYTES, batch_bytes)
-    node.checkpoints.write_recovery_points(node.recovery_points())
-    append(node, SINCE_CHECKPOINT_BYTES, batch_bytes)
-    shutil.copy(folder / "recovery-point-offset-checkpoint", folder / "points")
+    append(node, size - since, batch_bytes)
+    node.checkpoint()()
+    append(node, since, batch_bytes)
+    for path in kept(folder):  # a clean stop removes or replaces them
+        shutil.copy(path, folder / f"{path.name}.kept")
     node.stop()
+
+
+def kept(folder: Path) -> list[Path]:
+    """Return the files that tell where recovery begins."""
+    paths = [folder / RECOVERY_POINTS, folder / PARTITION / RESUME_FILE]
+    return [path for path in paths if path.exists()]
 
 
 def append(node: Node, size: int, batch_bytes: int) -> None:
@@ -102,16 +112,19 @@ def timed_start(folder: Path, prepare: Callable[[], None]) -> str:
     return f"{took:8.3f} s  ({log.size / GIGABYTE:.2f} GB, {log.end_offset} records)"
 
 
-def measure(folder: Path, size: int, batch_bytes: int) -> None:
+def measure(folder: Path, size: int, batch_bytes: int, since: int) -> None:
     """Build, and start in every way."""
-    points, marker = folder / "recovery-point-offset-checkpoint", folder / ".clean-shutdown"
+    points, marker = folder / RECOVERY_POINTS, folder / CLEAN_MARKER
+    partition = folder / PARTITION
     began = time.perf_counter()
-    build(folder, size, batch_bytes)
+    build(folder, size, batch_bytes, since)
     print(f"built {size / GIGABYTE:.1f} GB in {time.perf_counter() - began:.0f} s")
 
     def crash_with_points() -> None:
         marker.unlink(missing_ok=True)
-        shutil.copy(folder / "points", points)
+        for path in (points, partition / RESUME_FILE):
+            if (folder / f"{path.name}.kept").exists():
+                shutil.copy(folder / f"{path.name}.kept", path)
 
     def crash_without_points() -> None:
         marker.unlink(missing_ok=True)
@@ -127,6 +140,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--gigabytes", type=float, default=1)
     parser.add_argument("--batch-bytes", type=int, default=1_000_000)
+    since = SINCE_CHECKPOINT_MEGABYTES
+    parser.add_argument("--since-megabytes", type=float, default=since, help="after a checkpoint")
     parser.add_argument("--folder", type=Path, default=None, help="where to make the folder")
     options = parser.parse_args()
     size = int(options.gigabytes * GIGABYTE)
@@ -134,7 +149,7 @@ def main() -> None:
     try:
         if shutil.disk_usage(folder).free < 2 * size:
             sys.exit(f"{folder} has no room for {options.gigabytes} GB and as much again")
-        measure(folder, size, options.batch_bytes)
+        measure(folder, size, options.batch_bytes, int(options.since_megabytes * 1_000_000))
     finally:
         shutil.rmtree(folder)
 

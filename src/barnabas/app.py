@@ -6,12 +6,12 @@ import errno
 import fcntl
 import gc
 import os
-import resource
 import signal
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import IO
+from weakref import finalize
 
 from barnabas.effects import Address
 from barnabas.logs import get
@@ -21,6 +21,7 @@ from barnabas.model.settings import Settings
 from barnabas.node.maintenance import Maintenance
 from barnabas.node.node import Node
 from barnabas.node.peers import voter_addresses
+from barnabas.server.descriptors import SPARES, Shares, descriptor_limit, in_use, shares
 from barnabas.server.disk import OsDisk
 from barnabas.server.server import Server
 
@@ -30,6 +31,7 @@ LEAVE_PATIENCE_S = 10
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 RESERVE = ".reserve"
 RESERVE_BYTES = 64 * 1024
+FEW_CONNECTIONS = 500
 WILDCARDS = {"0.0.0.0", "::", ""}  # noqa: S104 - compared with, not bound to
 
 log = get("barnabas")
@@ -57,6 +59,8 @@ class BrokerProcess:
         """Where other brokers connect to; None in a cluster of one."""
         self._maintenance = Maintenance(self.node, self.server.wall_clock_ms)
         self._lock: IO[bytes] | None = None
+        self._release_spares = finalize(self, SPARES.release)
+        SPARES.hold()
 
     async def start(self) -> tuple[str, int]:
         """Load the data and listen; return the address that clients connect to.
@@ -75,7 +79,7 @@ class BrokerProcess:
         self.node.advertised = self._advertised(*self.address)
         if cluster.voters:
             self._bind_peers()
-        self.node.partitions_max = descriptor_limit() // 2
+        self._share_files(shares(descriptor_limit(), in_use()))
         release_reserve(folder)
         serving = self.node.start(self.server.wall_clock_ms())
         fill_reserve(folder)
@@ -109,6 +113,7 @@ class BrokerProcess:
             log.warning("stopped without the clean marker", problem=str(error))
         if self._lock is not None:
             self._lock.close()
+        self._release_spares()
         # A broker inside another program: what was spared must be collected now, its files with it.
         gc.unfreeze()
 
@@ -134,6 +139,15 @@ class BrokerProcess:
             shown = "localhost"
         self.peer_address = shown, found
         self.node.peer_address = Address(shown, found)
+
+    def _share_files(self, found: Shares) -> None:
+        """Have logs and connections keep to the limit of open files; warn where it is low."""
+        self.server.shares = found
+        self.node.partitions_max = found.partitions
+        self.node.disk.open_files.share(found.pool, self.server.connections)
+        if found.connections < FEW_CONNECTIONS:
+            event = "few files may be open; raise the limit of the process (ulimit -n)"
+            log.warning(event, **found.allows(0))
 
     def _flush_all(self) -> None:
         for partition in self.node.partitions.values():
@@ -206,12 +220,6 @@ def fill_reserve(folder: Path) -> None:
         (folder / RESERVE).write_bytes(os.urandom(RESERVE_BYTES))
 
 
-def descriptor_limit() -> int:
-    """Return how many files and connections may be open, all that the system allows."""
-    raise_descriptor_limit()
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-
-
 def collect_seldom() -> None:
     """Collect garbage less often: a request leaves next to no cycles behind.
 
@@ -227,15 +235,6 @@ def spare_what_is_loaded() -> None:
     So would one here, for next to nothing: what is loaded is nearly all in use.
     """
     gc.freeze()
-
-
-def raise_descriptor_limit() -> None:
-    """Ask for as many open files and connections as the system allows."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard == resource.RLIM_INFINITY or soft < hard:
-        with contextlib.suppress(ValueError, OSError):
-            wanted = 1_000_000 if hard == resource.RLIM_INFINITY else hard
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def make_lasting(folder: Path) -> None:
@@ -285,6 +284,7 @@ def serve(settings: Settings, ready: Callable[[BrokerProcess], None]) -> None:
         for number in STOP_SIGNALS:
             loop.add_signal_handler(number, on_signal)
         ready(broker)
+        log.info("files may be open", **broker.server.shares.allows(len(broker.node.partitions)))
         await stopping.wait()
         log.info("stopping")
         await broker.stop()

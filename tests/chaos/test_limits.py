@@ -3,12 +3,24 @@
 import contextlib
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaException
 
+from barnabas.model.errors import ErrorCode
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from barnabas.protocol.records import Record, build
 from barnabas.testing import crowd
+from barnabas.testing.ledger import value_of
+from barnabas.testing.load import consume_all, create_topic, produce_one
 from barnabas.testing.process import BrokerSubprocess
 from barnabas.testing.raw_client import RawClient
 from barnabas.testing.waiting import eventually
@@ -16,6 +28,8 @@ from barnabas.testing.waiting import eventually
 pytestmark = pytest.mark.chaos
 
 CROWD = 10_000
+TOPIC = "orders"
+OPEN_FILES = "the process's limit of open files"
 CONNECTION_BYTES_MAX = 16 * 1024
 
 
@@ -59,9 +73,64 @@ def test_out_of_descriptors(tmp_path: Path) -> None:
             served = crowd.served(clients)
             assert 0 < served < 300
             line = broker.wait_for_log("refused a connection")[0]
-            assert line["limit"] == "the process's limit of open files"
+            assert line["limit"] == OPEN_FILES
         with RawClient(broker.address) as client:
             eventually(lambda: is_served(client))
+
+
+def test_a_low_limit_serves_clients_and_is_told(tmp_path: Path) -> None:
+    with BrokerSubprocess(tmp_path, descriptors=256) as broker:
+        event = "few files may be open; raise the limit of the process (ulimit -n)"
+        (line,) = broker.log_lines(event)
+        assert line["limit"] == 256
+        clients = crowd.start(broker.address, 200)
+        with contextlib.closing(_Crowd(clients)):
+            assert 0 < crowd.served(clients) <= line["connections"]
+            assert broker.wait_for_log("refused a connection")[0]["limit"] == OPEN_FILES
+        create_topic(broker.bootstrap, TOPIC, 20)
+        assert produce_one(broker.bootstrap, TOPIC, value_of("p", 0)) == 0
+        with pytest.raises(KafkaException, match="limit of open files"):
+            create_topic(broker.bootstrap, "too-many", 200)
+        assert broker.terminate() == 0
+
+
+@pytest.mark.parametrize(
+    ("flush", "count", "clean"), [("ack", 320, False), ("interval", 500, True)]
+)
+def test_more_segments_than_files(tmp_path: Path, flush: str, count: int, *, clean: bool) -> None:
+    """Each batch begins a segment of its own: they are opened when they are read."""
+    config = {"segment.bytes": "1024", "flush": flush}
+    with BrokerSubprocess(tmp_path, descriptors=300) as broker:
+        create_topic(broker.bootstrap, TOPIC, 1, config)
+        with RawClient(broker.address) as client:
+            for number in range(count):
+                eventually(partial(is_stored, client, number))
+        if clean:
+            assert broker.terminate() == 0
+        else:
+            broker.kill()
+        broker.start()
+        with RawClient(broker.address) as client:
+            assert produce(client, count) == ErrorCode.NONE
+        assert stored(broker) == list(range(count + 1))
+        assert broker.log_lines("cannot open a topic's logs yet") == []
+
+
+def is_stored(client: RawClient, number: int) -> bool:
+    return produce(client, number) == ErrorCode.NONE
+
+
+def produce(client: RawClient, number: int) -> int:
+    batch = build([Record(0, 1_000, None, value_of("p", number, 600))])
+    data = PartitionProduceData(index=0, records=bytes(batch))
+    topic = TopicProduceData(name=TOPIC, partition_data=[data])
+    request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[topic])
+    answer = client.ask(request, 9, ProduceResponse)
+    return answer.responses[0].partition_responses[0].error_code
+
+
+def stored(broker: BrokerSubprocess) -> list[int]:
+    return [found.number for found in consume_all(broker.bootstrap, TOPIC, 1)[0]]
 
 
 @pytest.mark.parametrize("limit", ["max_connections", "max_connections_per_ip"])

@@ -13,10 +13,11 @@ from hypothesis.stateful import (
     rule,
 )
 
+from barnabas.model.open_files import UNLIMITED
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.markers import ABORT, COMMIT
 from barnabas.protocol.records import TRANSACTIONAL, Record, parse_header, records
-from barnabas.storage import compaction, retention
+from barnabas.storage import compaction, resuming, retention
 from barnabas.storage.flush import FlushTask, carry_out
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
@@ -67,6 +68,7 @@ class LogMachine(RuleBasedStateMachine):
         self.recovery_point = 0
         self.compacted = 0
         self.task: FlushTask | None = None
+        self.unstored: list[resuming.Stored] = []
         self.log = self.opened(clean=False)
 
     # --- what producers do
@@ -148,8 +150,23 @@ class LogMachine(RuleBasedStateMachine):
         self.task = None
 
     @rule()
-    def checkpoint(self) -> None:
+    @precondition(lambda self: self.log.active.size)
+    def take_resume_point(self) -> None:
+        resuming.capture(self.log)
+
+    @rule(late=st.booleans())
+    def checkpoint(self, *, late: bool) -> None:
+        found = resuming.take_ready(self.log)
+        if found is not None and late:
+            self.unstored.append(found)
+        elif found is not None:
+            resuming.store(self.disk, found)
         self.recovery_point = self.log.flushed_offset
+
+    @rule()
+    @precondition(lambda self: self.unstored)
+    def store_resume_point_late(self) -> None:
+        resuming.store(self.disk, self.unstored.pop(0))
 
     @rule(fraction=fractions)
     def delete_before(self, fraction: float) -> None:
@@ -186,6 +203,12 @@ class LogMachine(RuleBasedStateMachine):
         assert self.log.end_offset in {offset, *(max(self.model.start, b) for b in holding)}
         self.model.cut(self.log.end_offset)
         self.safe_end = min(self.safe_end, self.log.end_offset)
+
+    @rule()
+    def files_are_closed(self) -> None:
+        self.disk.open_files.share(0)
+        self.disk.open_files.make_room()
+        self.disk.open_files.share(UNLIMITED)
 
     @rule(passed_ms=st.sampled_from([0, 60]), keys_max=st.sampled_from([1, 2, 100]))
     def compact(self, passed_ms: int, keys_max: int) -> None:
@@ -228,6 +251,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(cut=st.none() | seeds)
     def stop_and_start(self, cut: int | None) -> None:
+        self.unstored.clear()
         self.log.flush()
         self.log.close()
         self.disk.sync_all()
@@ -367,6 +391,7 @@ class LogMachine(RuleBasedStateMachine):
         return recovered.log
 
     def reopen(self) -> None:
+        self.unstored.clear()
         self.log = self.opened(clean=False)
         self.task = None
         self.safe_end = self.log.end_offset

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from barnabas.model.open_files import OpenFiles
+
 Buffer = bytes | bytearray | memoryview
 
 
@@ -42,6 +44,9 @@ class File(Protocol):
 class Disk(Protocol):
     """A tree of folders and files, addressed by strings with `/` between names."""
 
+    open_files: OpenFiles
+    """What is open of it, and how much may be."""
+
     def open(self, path: str, *, create: bool = False) -> File:
         """Open a file for reading and appending."""
 
@@ -56,6 +61,9 @@ class Disk(Protocol):
 
     def map(self, path: str) -> Buffer:
         """Return the content for reading, memory-mapped where the system can."""
+
+    def files(self, path: str) -> list[str]:
+        """Return the sorted names of the files in a folder, without those of folders."""
 
     def list(self, path: str) -> list[str]:
         """Return the sorted names in a folder; none where there is no such folder."""
@@ -81,10 +89,16 @@ class Disk(Protocol):
     def space(self, path: str) -> tuple[int, int]:
         """Return all bytes and the free bytes of the disk that a path lies on."""
 
+    def sync_file(self, path: str) -> None:
+        """Return once a small file would survive a power cut, by its name.
+
+        Raises `SyncFailedError` where the sync fails, and `OSError` where none was tried.
+        """
+
     def sync_folder(self, path: str) -> None:
         """Return once the names in a folder would survive a power cut.
 
-        Raises `SyncFailedError` where it fails, as a file's `sync` does.
+        Raises `SyncFailedError` where the sync fails, and `OSError` where none was tried.
         """
 
     def sync_all(self) -> None:

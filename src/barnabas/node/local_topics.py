@@ -6,6 +6,7 @@ again; a copy that is not wanted here any more, or whose topic is gone, is taken
 once and deleted in the background.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from barnabas.model.errors import StorageError
 from barnabas.model.ids import TopicId, TopicPartition
 from barnabas.node.partition import Partition, log_settings
 from barnabas.storage.ownership import Owned, own_folder
-from barnabas.storage.recovery import open_log
+from barnabas.storage.recovery import Recovered, open_log
 
 if TYPE_CHECKING:
     from barnabas.node.node import Node
@@ -27,6 +28,9 @@ DELETED_FOLDER = "deleted"
 STRANGERS_FOLDER = "strangers"
 REOPEN_AFTER_MS = 1000
 OPENED_AT_ONCE = 50
+NAMED_AT_MOST = 10
+RETIRED_NAME = re.compile("[0-9a-f]{32}(-[0-9]+)?")
+"""A topic's id, with the number of a partition where it is one of several."""
 
 Copies = dict[int, Partition]
 
@@ -121,22 +125,36 @@ class LocalTopics:
         """Go on with deletions that a stop cut short; report folders that no topic owns."""
         outbox, disk = self._node.outbox, self._node.disk
         deleted = f"{self._data}/{DELETED_FOLDER}"
+        ignored = []
         for name in disk.list(deleted):
-            outbox.append(Remove((f"{deleted}/{name}",), delay_ms=0))
+            if RETIRED_NAME.fullmatch(name):
+                outbox.append(Remove((f"{deleted}/{name}",), delay_ms=0))
+            else:
+                ignored.append(name)
+        self._report_ignored(deleted, ignored)
         base = f"{self._data}/{TOPICS_FOLDER}"
         for name in disk.list(base):
             if name not in self._node.image.topics:
                 facts = {"folder": f"{base}/{name}"}
                 outbox.append(Notice("warning", "a folder belongs to no topic", facts))
 
-    def report(self, what: str, truncated: int, problems: Sequence[str]) -> None:
+    def report(self, what: str, recovered: Recovered) -> None:
         """Tell the operator what opening a log brought to light."""
-        if truncated:
-            facts: dict[str, object] = {"log": what, "bytes": truncated}
+        if recovered.truncated_bytes:
+            facts: dict[str, object] = {"log": what, "bytes": recovered.truncated_bytes}
             self._node.outbox.append(Notice("warning", "cut an unfinished tail", facts))
-        for problem in problems:
+        for problem in recovered.problems:
             facts = {"log": what, "problem": problem}
             self._node.outbox.append(Notice("error", "repaired a log", facts))
+        self._report_ignored(recovered.log.folder, recovered.ignored)
+
+    def _report_ignored(self, folder: str, names: Sequence[str]) -> None:
+        """Name what lies in a folder and is not the broker's, so that the operator can look."""
+        if names:
+            shown = [n if n.isprintable() else ascii(n) for n in names[:NAMED_AT_MOST]]
+            facts = {"folder": folder, "count": len(names), "names": shown}
+            event = "ignored files that are not the broker's"
+            self._node.outbox.append(Notice("warning", event, facts))
 
     def _by_id_and_number(self) -> Iterator[tuple[TopicPartition, Partition]]:
         for topic_id, copies in self.by_id.items():
@@ -239,7 +257,7 @@ class LocalTopics:
         )
         self._recovery_points.pop(known, None)
         owned.become_safe_with(recovered.log)
-        self.report(str(name), recovered.truncated_bytes, recovered.problems)
+        self.report(str(name), recovered)
         partition = Partition(
             name,
             topic.topic_id,

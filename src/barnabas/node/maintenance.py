@@ -13,6 +13,8 @@ from barnabas.node.scrubbing import Scrubbing
 from barnabas.storage import compaction, retention
 
 FLUSH_TICK_MS = 100
+UNSYNCED_SEGMENTS_MAX = 32
+"""Sealed segments stay open until they are synced, and a process may open only so many files."""
 CLEAN_AGAIN_AFTER_MS = 10 * 60_000
 """A log that could not be compacted must not keep the others from it."""
 
@@ -52,6 +54,7 @@ class Maintenance:
             first_ms = self._flushed_ms.setdefault(partition, now_ms)
             waiting = log.end_offset - log.flushed_offset
             due = now_ms - first_ms >= partition.config.flush_ms
+            due |= log.unsynced.file_count >= UNSYNCED_SEGMENTS_MAX
             if due or waiting >= partition.config.flush_messages:
                 del self._flushed_ms[partition]
                 partition.flush()

@@ -26,10 +26,12 @@ from barnabas.metadata.records import (
 from barnabas.metadata.topic_config import TopicConfig
 from barnabas.model.errors import ApiError, ErrorCode, StorageError
 from barnabas.model.ids import NodeId, TopicId, TopicPartition
+from barnabas.model.open_files import FILES_TO_READ
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Disk
 from barnabas.model.settings import Settings
 from barnabas.model.timers import Timers
+from barnabas.node import resume_points
 from barnabas.node.controlling import Controlling
 from barnabas.node.coordinators import Coordinators
 from barnabas.node.creation import Creation
@@ -160,7 +162,7 @@ class Node:
             high_watermarks=self.checkpoints.high_watermarks(),
         )
         recovered = self.quorum.open()
-        self.local.report("metadata", recovered.truncated_bytes, recovered.problems)
+        self.local.report("metadata", recovered)
         if self.is_alone:
             self._refuse_lost_metadata()
         self.quorum.raft.start()
@@ -180,7 +182,7 @@ class Node:
         for partition in self.partitions.values():
             partition.log.close()
         self.quorum.raft.close()
-        self.checkpoint()()
+        self._points()()
         if not self._acts:
             if self._stopped_in_epoch is not None:  # no log was touched, nor looked at
                 self.checkpoints.write_clean_marker(self.membership.last_epoch)
@@ -192,6 +194,17 @@ class Node:
         return self.local.recovery_points()
 
     def checkpoint(self) -> Callable[[], None]:
+        """Note where each log is safe and where recovery can begin; return what stores it."""
+        resumed = resume_points.take(self.disk, (p.log for p in self.partitions.values()))
+        points = self._points()
+
+        def store() -> None:
+            resumed()
+            points()
+
+        return store
+
+    def _points(self) -> Callable[[], None]:
         """Note where each log is safe, and up to where it was committed; return what stores it."""
         points, marks = self.local.recovery_points(), self.local.high_watermarks()
 
@@ -273,7 +286,8 @@ class Node:
 
     def check_room(self, partitions: int) -> None:
         """Refuse partitions for which there would not be enough open files."""
-        room = self.partitions_max - len(self.partitions)
+        most = min(self.partitions_max, self.disk.open_files.limit - FILES_TO_READ)
+        room = max(0, most - len(self.partitions))
         if partitions > room:
             raise ApiError(
                 ErrorCode.POLICY_VIOLATION,
@@ -347,7 +361,8 @@ class Node:
         """Stop where there are topics on disk and no cluster that they could belong to."""
         folder = self.settings.broker.data_dir
         topics = f"{folder}/{TOPICS_FOLDER}"
-        if not self.quorum.raft.end_offset and self.disk.list(topics):
+        folders = set(self.disk.list(topics)).difference(self.disk.files(topics))
+        if folders and not self.quorum.raft.end_offset:
             raise StorageError(
                 f"{topics} holds topics, but the metadata that describes them is gone; restore "
                 f"{folder}/{METADATA_FOLDER} from a backup, or move {topics} away to start empty"

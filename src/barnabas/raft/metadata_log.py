@@ -5,6 +5,7 @@ time; what is appended meanwhile shares the next. The log is cut only by epoch, 
 that this node's history is not its own, and never below the high watermark.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
@@ -17,8 +18,9 @@ from barnabas.protocol.message import Message
 from barnabas.protocol.messages.voters_record import VotersRecord
 from barnabas.protocol.records import BatchHeader, Record, batches, build, parse_header, verify
 from barnabas.raft.control import build_control, control_messages
-from barnabas.raft.damage import claim, note_end, refuse_damage
-from barnabas.raft.snapshots import NO_SNAPSHOT, Pair, SnapshotId
+from barnabas.raft.damage import END_FILE, claim, note_end, refuse_damage
+from barnabas.raft.quorum_state import DIRECTORY_FILE, STATE_FILE
+from barnabas.raft.snapshots import FILE_NAME, NO_SNAPSHOT, Pair, SnapshotId
 from barnabas.raft.voters import VoterHistory, VoterSet
 from barnabas.storage.checkpoints import write_number
 from barnabas.storage.flush import FlushTask
@@ -28,6 +30,10 @@ from barnabas.storage.recovery import Recovered, open_log
 FOLDER = "__cluster_metadata"
 SETTINGS = LogSettings(segment_bytes=1 << 30, compacts=False)
 READ_BYTES = 1 << 20
+BESIDE = re.compile(
+    f"{FILE_NAME.pattern}|{'|'.join(map(re.escape, (END_FILE, STATE_FILE, DIRECTORY_FILE)))}"
+)
+"""The files of the quorum that lie in the log's folder."""
 REMOVE_AFTER_MS = 60_000
 
 
@@ -98,7 +104,7 @@ class MetadataLog:
     def open(self, base: SnapshotId, voters: VoterSet | None) -> Recovered:
         """Open what follows a snapshot; raise `StorageError` where what was synced is damaged."""
         refuse_damage(self._disk, self.folder, self._me)
-        recovered = open_log(self._disk, self.folder, SETTINGS, root=self._data_folder)
+        recovered = self._opened()
         self._log = recovered.log
         self._base = base
         if self.start_offset > base.end_offset:
@@ -112,6 +118,9 @@ class MetadataLog:
         for header, batch in self.batches(max(self.start_offset, base.end_offset), self.end_offset):
             self._note_voters(header, batch)
         return recovered
+
+    def _opened(self) -> Recovered:
+        return open_log(self._disk, self.folder, SETTINGS, root=self._data_folder, others=BESIDE)
 
     def _continues(self, base: SnapshotId) -> bool:
         """Whether the log goes on where a snapshot ends, which a crash may have kept it from."""
@@ -213,7 +222,7 @@ class MetadataLog:
         write_number(self._disk, f"{self.folder}/{START_OFFSET_FILE}", base.end_offset)
         for segment in log.segments:
             segment.close()
-        self._log = open_log(self._disk, self.folder, SETTINGS, root=self._data_folder).log
+        self._log = self._opened().log
         self._log.epochs.entries = [(base.epoch, base.end_offset)]
         self._base = base
         self._flushing = False

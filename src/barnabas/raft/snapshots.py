@@ -10,6 +10,7 @@ A snapshot is all that is left of the log below it. One that is damaged stops th
 never deleted: an older one or an empty image would look well, and be wrong (KAFKA-14618).
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ from barnabas.raft.voters import VoterSet
 from barnabas.storage.walk import plausible
 
 SUFFIX = ".checkpoint"
+FILE_NAME = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 RECORDS_A_BATCH = 500
 
 Pair = tuple[bytes, bytes]
@@ -136,13 +138,9 @@ class Snapshots:
         return f"{self._folder}/{snapshot_id.file_name}"
 
     def listed(self) -> list[SnapshotId]:
-        """Return all there are, the newest last."""
-        stems = [
-            name.removesuffix(SUFFIX).split("-")
-            for name in self._disk.list(self._folder)
-            if name.endswith(SUFFIX)
-        ]
-        return sorted(SnapshotId(int(offset), int(epoch)) for offset, epoch in stems)
+        """Return all there are, the newest last; files of other names are not snapshots."""
+        found = (FILE_NAME.fullmatch(name) for name in self._disk.files(self._folder))
+        return sorted(SnapshotId(int(named[1]), int(named[2])) for named in found if named)
 
     def store(self, snapshot_id: SnapshotId, content: bytes) -> None:
         """Make a snapshot the newest, once it is safe."""

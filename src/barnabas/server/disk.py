@@ -8,12 +8,15 @@ import contextlib
 import errno
 import mmap
 import os
+import resource
 import shutil
 import sys
 from collections.abc import Callable, Sequence
 
 from barnabas.model.errors import SyncFailedError
+from barnabas.model.open_files import OpenFiles
 from barnabas.model.ports import Buffer
+from barnabas.server.descriptors import SPARES
 
 if sys.platform == "darwin":
     import fcntl
@@ -51,13 +54,15 @@ def write_at(descriptor: int, buffers: Sequence[Buffer], position: int) -> int:
 class OsFile:
     """One file descriptor; closed when nobody refers to it any more, readers included."""
 
-    __slots__ = ("__weakref__", "_end", "descriptor", "path")
+    __slots__ = ("__weakref__", "_end", "_open_files", "descriptor", "path")
 
-    def __init__(self, path: str, *, create: bool) -> None:
+    def __init__(self, path: str, open_files: OpenFiles, *, create: bool) -> None:
         self.path = path
         self.descriptor = -1
+        self._open_files = open_files
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         self.descriptor = os.open(path, flags, 0o644)
+        open_files.opened(self.descriptor)
         self._end = os.fstat(self.descriptor).st_size
 
     def append(self, buffers: Sequence[Buffer]) -> None:
@@ -100,6 +105,7 @@ class OsFile:
 
     def __del__(self) -> None:
         if self.descriptor >= 0:
+            self._open_files.closed(self.descriptor)
             os.close(self.descriptor)
 
     def _append_rest(self, content: bytes, written: int) -> None:
@@ -112,12 +118,26 @@ class OsFile:
             written += count
 
 
+class _Map(mmap.mmap):
+    """A mapped file, which keeps a descriptor of its own until it is let go of."""
+
+    open_files: OpenFiles | None = None
+
+    def __del__(self) -> None:
+        if self.open_files is not None:
+            self.open_files.closed(id(self))
+
+
 class OsDisk:
     """Paths as the operating system knows them."""
 
+    def __init__(self) -> None:
+        self.open_files = OpenFiles()
+        self.open_files.share(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+
     def open(self, path: str, *, create: bool = False) -> OsFile:
         """Open a file for reading and appending."""
-        return OsFile(path, create=create)
+        return OsFile(path, self.open_files, create=create)
 
     def read_bytes(self, path: str) -> bytes:
         """Return a whole small file."""
@@ -127,18 +147,16 @@ class OsDisk:
     def write_atomic(self, path: str, content: bytes, *, sync: bool = True) -> None:
         """Write beside the file, then rename over it."""
         beside = f"{path}.tmp"
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         try:
-            view = memoryview(content)
-            while view:
-                view = view[os.write(descriptor, view) :]
-            if sync:
-                sync_descriptor(descriptor)
+            with SPARES.opened(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as descriptor:
+                view = memoryview(content)
+                while view:
+                    view = view[os.write(descriptor, view) :]
+                if sync:
+                    sync_descriptor(descriptor)
         except OSError:
             self.remove(beside)  # a full disk needs no litter
             raise
-        finally:
-            os.close(descriptor)
         os.replace(beside, path)
         if sync:
             self.sync_folder(os.path.dirname(path) or ".")
@@ -148,7 +166,18 @@ class OsDisk:
         with open(path, "rb") as file:
             if os.fstat(file.fileno()).st_size == 0:
                 return b""
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+            mapped = _Map(file.fileno(), 0, access=mmap.ACCESS_READ)
+        mapped.open_files = self.open_files
+        self.open_files.opened(id(mapped))
+        return memoryview(mapped)
+
+    def files(self, path: str) -> list[str]:
+        """Return the sorted names of the files in a folder."""
+        try:
+            with os.scandir(path) as entries:
+                return sorted(entry.name for entry in entries if entry.is_file())
+        except FileNotFoundError:
+            return []
 
     def list(self, path: str) -> list[str]:
         """Return the sorted names in a folder; none where there is no such folder."""
@@ -191,13 +220,20 @@ class OsDisk:
         found = os.statvfs(path)
         return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
 
+    def sync_file(self, path: str) -> None:
+        """Sync a small file that was written and closed before.
+
+        A write that failed in the background since is reported, for Linux keeps an error that was
+        told to no one for the next who syncs the file, as long as it remembers the file at all.
+        Should it not, checksums tell at the next start.
+        """
+        with SPARES.opened(path, os.O_RDONLY) as descriptor:
+            sync_descriptor(descriptor)
+
     def sync_folder(self, path: str) -> None:
         """Sync the names in a folder."""
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
+        with SPARES.opened(path, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
             sync_descriptor(descriptor, os.fsync)
-        finally:
-            os.close(descriptor)
 
     def sync_all(self) -> None:
         """Sync every file system: one call in the place of one for each small file."""

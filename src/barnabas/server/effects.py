@@ -10,15 +10,19 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import count
 from typing import Any
 
 from barnabas.effects import Ask, Clean, Effect, Flush, Notice, Remove, Verify
 from barnabas.logs import get
 from barnabas.model.errors import SyncFailedError, TooOldError
+from barnabas.model.ports import Disk
 from barnabas.node.node import Node
+from barnabas.server.descriptors import is_exhausted
 from barnabas.server.peers import PeerConnections
 from barnabas.server.sync_threads import SyncThreads
 from barnabas.storage.compaction import Cleaned, Group
@@ -28,6 +32,10 @@ RunEvent = Callable[..., None]
 CRITICAL = "critical"
 CANNOT_GO_ON = 70
 """The exit code after a failed sync, and wherever else going on would do harm."""
+SYNC_AGAIN_S = 0.05
+STDERR = 2
+SAY_AGAIN_AFTER = 200
+"""Tell the operator of every so many-th attempt, about each ten seconds."""
 
 log = get("barnabas.server")
 
@@ -85,6 +93,8 @@ class EffectDriver:
         def run() -> None:
             try:
                 chore()
+            except SyncFailedError as error:  # which a future would keep to itself
+                stop_at_once(error)
             except Exception:
                 log.exception("background work failed")
 
@@ -104,11 +114,8 @@ class EffectDriver:
         self._chores.shutdown(wait=True, cancel_futures=True)
 
     def sync(self, task: FlushTask) -> None:
-        """Sync a log's files. A sync that failed is never tried again: the process stops."""
-        try:
-            carry_out(self._node.disk, task)
-        except (SyncFailedError, OSError) as error:
-            stop_at_once(error)
+        """Sync a log's files."""
+        sync_or_stop(self._node.disk, task)
 
     def _synced(self, flushes: list[Flush]) -> None:
         self._run_event(self._finish, flushes)
@@ -171,10 +178,42 @@ class EffectDriver:
             self._loop.call_soon_threadsafe(self._run_event, callback, *arguments)
 
 
+def sync_or_stop(disk: Disk, task: FlushTask) -> None:
+    """Sync a log's files. A sync that failed is never tried again: the process stops.
+
+    Where the process has too many open files to open one more, no sync was tried. What was written
+    is as safe as before, so the whole task is carried out again a moment later.
+    """
+    for attempt in count():
+        problem = _unopened(disk, task)
+        if problem is None:
+            return
+        if attempt % SAY_AGAIN_AFTER == 0:
+            log.error("cannot open a file to sync it, and tries again", problem=problem)
+        time.sleep(SYNC_AGAIN_S)
+
+
+def _unopened(disk: Disk, task: FlushTask) -> str | None:
+    """Carry out a task, if it can be; return what kept a file from being opened for it."""
+    try:
+        carry_out(disk, task)
+    except SyncFailedError as error:
+        stop_at_once(error)
+    except OSError as error:
+        if is_exhausted(error):
+            return str(error)
+        stop_at_once(error)
+    return None
+
+
 def stop_at_once(error: BaseException) -> None:
-    """End the process after a failed sync, without a word to anybody who waits for an answer."""
-    with contextlib.suppress(Exception):
-        log.error("a sync failed, so this process stops", problem=str(error.__cause__ or error))
+    """End the process after a failed sync; no client that waits gets an answer."""
+    event, problem = "a sync failed, so this process stops", str(error.__cause__ or error)
+    try:
+        log.error(event, problem=problem)
+    except Exception:  # noqa: BLE001 - the operator must be told, whatever keeps the log from it
+        with contextlib.suppress(OSError):
+            os.write(STDERR, f"barnabas: {event}: {problem}\n".encode(errors="replace"))
     os._exit(CANNOT_GO_ON)
 
 

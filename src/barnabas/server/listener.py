@@ -5,9 +5,12 @@ import socket
 from collections.abc import Callable
 
 from barnabas.logs import get
+from barnabas.server.descriptors import SPARES, is_exhausted
 
 ACCEPTS_PER_EVENT = 64
 ACCEPT_PAUSE_S = 0.1
+TOLD_EVERY_S = 10.0
+OPEN_FILES = "the process's limit of open files"
 
 Admit = Callable[[socket.socket, str], None]
 """Takes an accepted socket and the host that it comes from."""
@@ -15,14 +18,38 @@ Admit = Callable[[socket.socket, str], None]
 log = get("barnabas.server")
 
 
+class RefusedConnections:
+    """Tells the operator which limit connections are refused for: at once, then now and then."""
+
+    def __init__(self, clock_s: Callable[[], float]) -> None:
+        self._clock_s = clock_s
+        self._told_at_s: dict[str, float] = {}
+        self._untold: dict[str, int] = {}
+
+    def note(self, host: str, limit: str) -> None:
+        """Count a refusal; write a line unless this limit had one a moment ago."""
+        now_s, count = self._clock_s(), self._untold.pop(limit, 0) + 1
+        told_at_s = self._told_at_s.get(limit)
+        if told_at_s is not None and now_s - told_at_s < TOLD_EVERY_S:
+            self._untold[limit] = count
+            return
+        self._told_at_s[limit] = now_s
+        log.warning("refused a connection", client=host, limit=limit, refused=count)
+
+
 class Listener:
     """Takes connections and hands them on."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, address: tuple[str, int], receive_buffer_bytes: int
+        self,
+        loop: asyncio.AbstractEventLoop,
+        address: tuple[str, int],
+        receive_buffer_bytes: int,
+        refused: RefusedConnections,
     ) -> None:
-        """Take the address, and nobody yet."""
+        """Take the address, and no connection yet."""
         self._loop = loop
+        self._refused = refused
         self._admit: Admit
         family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self._socket: socket.socket | None = socket.socket(family, socket.SOCK_STREAM)
@@ -61,6 +88,8 @@ class Listener:
             except (BlockingIOError, ConnectionError):
                 return
             except OSError as error:
+                if is_exhausted(error) and self._refuse_one():
+                    continue
                 self._pause(error)
                 return
             try:
@@ -69,8 +98,25 @@ class Listener:
                 accepted.close()
                 log.debug("lost a connection", client=str(address[0]), problem=str(error))
 
+    def _refuse_one(self) -> bool:
+        """Close the next connection at once, with a spare descriptor; tell whether it worked.
+
+        Its client learns of it now, and not when its patience is over.
+        """
+        assert self._socket is not None
+        with SPARES.spared() as spared:
+            if not spared:
+                return False
+            try:
+                accepted, address = self._socket.accept()
+            except OSError:
+                return False
+            accepted.close()
+        self._refused.note(str(address[0]), OPEN_FILES)
+        return True
+
     def _pause(self, error: OSError) -> None:
-        """Out of descriptors: those who wait keep waiting, everybody else is served."""
+        """Out of descriptors: the clients that connect wait, all others are served."""
         assert self._socket is not None
         log.error("cannot accept connections for a moment", problem=str(error))
         self._loop.remove_reader(self._socket.fileno())

@@ -8,7 +8,6 @@ next timer. That is the whole life of the loop.
 """
 
 import asyncio
-import resource
 import socket
 import time
 from collections.abc import Callable
@@ -22,9 +21,10 @@ from barnabas.model.ports import File
 from barnabas.node.node import Node
 from barnabas.server.buffers import BufferPool
 from barnabas.server.connection import Connection
+from barnabas.server.descriptors import LAST_FILES, Shares
 from barnabas.server.disk import OsFile
 from barnabas.server.effects import EffectDriver, stop_at_once, stop_too_old
-from barnabas.server.listener import Listener
+from barnabas.server.listener import OPEN_FILES, Listener, RefusedConnections
 from barnabas.server.peers import PeerConnections
 
 NS_PER_MS = 1_000_000
@@ -32,8 +32,7 @@ RECEIVE_BYTES = 256 * 1024
 SWEEP_INTERVAL_MS = 1_000
 QUEUED_BYTES_MAX = 1024 * 1024
 QUEUED_ANSWERS_MAX = 1000
-DESCRIPTORS_KEPT = 256
-"""Open files that connections must leave to logs."""
+NO_LIMIT = 1 << 62
 
 log = get("barnabas.server")
 
@@ -60,22 +59,23 @@ class Server:
         self._settings = performance
         self._listeners: dict[Listener, bool] = {}
         self._by_host: dict[str, int] = {}
+        self._refused = RefusedConnections(loop.time)
         self._timers = node.timers
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms: int | None = None
-        self._descriptor_max = 0
+        self.shares = Shares(NO_LIMIT, NO_LIMIT, 0)
+        """How many files and connections may be open."""
         serve_itself(node)
 
     def bind(self, host: str, port: int, *, peers: bool = False) -> tuple[str, int]:
         """Take an address, and nobody yet; return it, with the port that was found for 0."""
         receive_buffer_bytes = self._settings.socket_receive_buffer_bytes
-        listener = Listener(self.loop, (host, port), receive_buffer_bytes)
+        listener = Listener(self.loop, (host, port), receive_buffer_bytes, self._refused)
         self._listeners[listener] = peers
         return listener.address
 
     def listen(self, *, peers: bool) -> None:
         """Start to accept clients, or other brokers."""
-        self._descriptor_max = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - DESCRIPTORS_KEPT
         for listener, is_for_peers in self._listeners.items():
             if is_for_peers == peers:
                 admit = self._admit_peer if peers else self._admit_client
@@ -216,14 +216,20 @@ class Server:
             limit = "max_connections_per_ip"
         elif len(self.connections) >= settings.max_connections:
             limit = "max_connections"
-        elif accepted.fileno() >= self._descriptor_max:
-            # The lowest free number is given out, so logs could open hardly any more file.
-            limit = "the process's limit of open files"
+        elif self._lacks_files(accepted):
+            limit = OPEN_FILES
         if limit is not None:
-            log.warning("refused a connection", client=host, limit=limit)
+            self._refused.note(host, limit)
             accepted.close()
             return
         self._admit(accepted, host, peer=False)
+
+    def _lacks_files(self, accepted: socket.socket) -> bool:
+        """Tell whether the files that are left are needed for logs."""
+        most = self.shares.connections_beside(len(self.node.partitions))
+        # The system gives out the lowest free number: nearly all below this one are in use.
+        is_last = accepted.fileno() >= self.shares.limit - LAST_FILES
+        return len(self.connections) >= most or is_last
 
     def _admit_peer(self, accepted: socket.socket, host: str) -> None:
         """Take another broker's connection, however many clients there are."""

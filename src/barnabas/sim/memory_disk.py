@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+from barnabas.model.open_files import OpenFiles
 from barnabas.model.ports import Buffer
 
 SECTOR_BYTES = 512
@@ -104,6 +105,11 @@ class MemoryFile:
         self.content = content
         self._disk = disk
         self._life = disk.life
+        self._open_files = disk.open_files
+        self._open_files.opened(id(self))
+
+    def __del__(self) -> None:
+        self._open_files.closed(id(self))
 
     def append(self, buffers: Sequence[Buffer]) -> None:
         """Write at the end, or raise and change nothing."""
@@ -165,6 +171,7 @@ class MemoryDisk:
         self.room: int | None = None
         """Bytes until the disk is full, if it ever is."""
         self.before: Callable[[str, str], None] | None = None
+        self.open_files = OpenFiles()
         self._changes: list[NameChange] = []
 
     def step(self, operation: str, path: str) -> None:
@@ -213,6 +220,12 @@ class MemoryDisk:
     def map(self, path: str) -> Buffer:
         """Return the content as it is now."""
         return self.read_bytes(path)
+
+    def files(self, path: str) -> list[str]:
+        """Return the sorted names of the files in a folder."""
+        entry = self._find(path)
+        named = entry.now.items() if isinstance(entry, Folder) else ()
+        return sorted(name for name, found in named if isinstance(found, Content))
 
     def list(self, path: str) -> list[str]:
         """Return the sorted names in a folder."""
@@ -275,6 +288,10 @@ class MemoryDisk:
         """Return all bytes and the free ones."""
         del path
         return ALL_BYTES, ALL_BYTES if self.room is None else self.room
+
+    def sync_file(self, path: str) -> None:
+        """Make the content of a file safe."""
+        self.open(path).sync()
 
     def sync_folder(self, path: str) -> None:
         """Make the names in a folder safe."""

@@ -76,6 +76,11 @@ class AbortedIndex:
         """What tells this index from any other."""
         return Digest(self.base_offset, self.count, crc32c(self.content))
 
+    def begins_as(self, digest: Digest) -> bool:
+        """Tell whether the first entries are those that a digest was made of."""
+        first = self.content[: digest.entries * _ENTRY.size]
+        return Digest(self.base_offset, len(first) // _ENTRY.size, crc32c(first)) == digest
+
     def entries(self) -> list[Aborted]:
         """Return everything."""
         return [self._entry(number) for number in range(self.count)]

@@ -28,10 +28,10 @@ from barnabas.storage.aborted import Aborted
 from barnabas.storage.checkpoints import read_number, write_number
 from barnabas.storage.log import CLEANER_FILE, Log
 from barnabas.storage.outcomes import Outcomes
-from barnabas.storage.recovery import CLEANING_FOLDER
 from barnabas.storage.rewriter import Rewriter, opened
 from barnabas.storage.segment import RELATIVE_OFFSET_MAX, Segment
 from barnabas.storage.swap import swap_in
+from barnabas.storage.sweeping import CLEANING_FOLDER
 from barnabas.storage.walk import batches_of
 
 KEYS_MAX = 4_000_000
@@ -174,6 +174,8 @@ def _open(disk: Disk, work: CleaningPlan) -> list[Segment]:
     segments = [Segment(disk, work.folder, base) for base in work.bases]
     for segment, following in zip(segments, [*work.bases[1:], work.end], strict=True):
         segment.next_offset = following
+        # Opened before retention may rename it, as far as the limit of open files allows.
+        assert segment.file.size() >= segment.size
     return segments
 
 

@@ -21,14 +21,23 @@ class FlushTask(NamedTuple):
     """Segments below this are safe with their indexes and the snapshot at their end."""
     cuts: int
     """How often the log had been truncated: a later cut makes the offset meaningless."""
+    paths: tuple[str, ...] = ()
+    """Small files by name, opened by the thread that syncs them: the event loop opens none."""
 
 
 def carry_out(disk: Disk, task: FlushTask) -> None:
-    """Sync everything a task names. No sync is tried twice: `SyncFailedError` goes all the way."""
+    """Sync everything a task names. No sync is tried twice: `SyncFailedError` goes all the way.
+
+    An `OSError` says that a file or folder could not be opened, and that no sync of it was tried:
+    the whole task may be carried out again.
+    """
     for file in task.files:
         file.sync()
+    # What was deleted or replaced meanwhile is no part of the log any more.
+    for path in task.paths:
+        with suppress(FileNotFoundError):
+            disk.sync_file(path)
     for folder in task.folders:
-        # A topic that was deleted meanwhile took its folder with it, and nobody minds.
         with suppress(FileNotFoundError):
             disk.sync_folder(folder)
 
@@ -36,16 +45,20 @@ def carry_out(disk: Disk, task: FlushTask) -> None:
 class Unsynced:
     """Written, but not yet part of any task."""
 
-    def __init__(self, disk: Disk) -> None:
-        self._disk = disk
+    def __init__(self) -> None:
         self._files: dict[str, File] = {}
         self._paths: dict[str, None] = {}
         self._folders: dict[str, None] = {}
 
     @property
     def any_files(self) -> bool:
-        """Whether a segment was sealed, or found after a crash, and nobody has synced it."""
+        """Whether a segment was sealed, or found after a crash, and no sync has taken it yet."""
         return bool(self._files)
+
+    @property
+    def file_count(self) -> int:
+        """How many segments stay open until they are synced."""
+        return len(self._files)
 
     def add_file(self, file: File) -> None:
         """Take note of an open file."""
@@ -59,18 +72,23 @@ class Unsynced:
         """Take note of folders whose names changed."""
         self._folders.update(dict.fromkeys(folders))
 
-    def drop_file(self, file: File) -> None:
+    def drop_file(self, path: str) -> None:
         """Forget a file that is no longer part of the log."""
-        self._files.pop(file.path, None)
+        self._files.pop(path, None)
 
-    def take(self) -> tuple[list[File], tuple[str, ...]]:
+    def sync_files(self) -> None:
+        """Sync the open files here and now, while no client is served, and let go of them."""
+        for file in self._files.values():
+            file.sync()
+        self._files.clear()
+
+    def take(self) -> tuple[list[File], tuple[str, ...], tuple[str, ...]]:
         """Hand everything over, which nearly always is nothing."""
         if not (self._files or self._paths or self._folders):
-            return [], ()
+            return [], (), ()
         files = [*self._files.values()]
-        files += [self._disk.open(path) for path in self._paths if self._disk.exists(path)]
-        folders = tuple(self._folders)
+        paths, folders = tuple(self._paths), tuple(self._folders)
         self._files.clear()
         self._paths.clear()
         self._folders.clear()
-        return files, folders
+        return files, paths, folders

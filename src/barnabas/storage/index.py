@@ -29,6 +29,8 @@ class SparseIndex:
         self._tail = bytearray()
         self._stored = 0
         self._map: Buffer | None = None
+        # The last entry, where it is known: after an append no file needs to be opened for it.
+        self._last: tuple[int, int] | None = None
 
     @property
     def count(self) -> int:
@@ -40,18 +42,24 @@ class SparseIndex:
         size = self._disk.size(self.path) if self._disk.exists(self.path) else 0
         self._stored = size - size % self.ENTRY.size
         self._tail.clear()
-        self._map = None
+        self._map = self._last = None
 
     def clear(self) -> None:
         """Forget every entry, to be made anew from the log."""
         self._disk.remove(self.path)
         self._stored = 0
         self._tail.clear()
-        self._map = None
+        self._map = self._last = None
+
+    def keep_first(self, count: int) -> None:
+        """Forget the entries of the file behind the first ones; the next write cuts them off."""
+        self._stored = count * self.ENTRY.size
+        self._map = self._last = None
 
     def append(self, first: int, second: int) -> None:
         """Add an entry; both numbers must not be below those of the last. Never fails."""
         self._tail += self.ENTRY.pack(first, second)
+        self._last = first, second
         if len(self._tail) >= PAGE_BYTES:
             # The batch is in the log already; a full disk may take its entry later.
             with suppress(OSError):
@@ -78,14 +86,17 @@ class SparseIndex:
         if position >= self._stored:
             first, second = self.ENTRY.unpack_from(self._tail, position - self._stored)
         else:
-            if self._map is None:
-                self._map = self._disk.map(self.path)
-            first, second = self.ENTRY.unpack_from(self._map, position)
+            mapped = self._map
+            if mapped is None:
+                mapped = self._mapped()
+            first, second = self.ENTRY.unpack_from(mapped, position)
         return first, second
 
     def last(self) -> tuple[int, int] | None:
         """Return the last entry, if there is any."""
-        return self.entry(self.count - 1) if self.count else None
+        if self._last is None and self.count:
+            self._last = self.entry(self.count - 1)
+        return self._last
 
     def floor(self, value: int, column: int = 0) -> tuple[int, int] | None:
         """Return the last entry whose number in the column is at most the value."""
@@ -108,6 +119,17 @@ class SparseIndex:
             found = self.entry(number)
             if found[column] <= value:
                 yield found
+
+    def let_go(self) -> None:
+        """Unmap the file; it is mapped again when it is next looked into."""
+        self._map = None
+
+    def _mapped(self) -> Buffer:
+        open_files = self._disk.open_files
+        open_files.make_room()
+        mapped = self._map = self._disk.map(self.path)
+        open_files.hold(self)
+        return mapped
 
 
 class OffsetIndex(SparseIndex):

@@ -13,6 +13,7 @@ elsewhere: `begin_flush` says what to sync, `finish_flush` takes note that it wa
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
 from barnabas.model.ports import Disk, FileSlice
@@ -35,11 +36,15 @@ from barnabas.storage.segment import RELATIVE_OFFSET_MAX, Segment
 from barnabas.storage.snapshots import snapshot_offsets, snapshot_path
 from barnabas.storage.walk import in_order, walk
 
+if TYPE_CHECKING:
+    from barnabas.storage.resuming import Captured
+
 SNAPSHOTS_KEPT = 2
 START_OFFSET_FILE = "log-start-offset"
 TRUNCATED_FILE = "truncated-to"
 CLEANER_FILE = "cleaner-offset"
 SPARSE_FILE = "sparse"
+RESUME_FILE = "resume-point"
 DELETED = ".deleted"
 
 
@@ -78,8 +83,13 @@ class Log:
         """The lowest end the log was cut to since it was opened."""
         self.epochs = LeaderEpochs(disk, folder)
         self.producers = ProducerStates()
-        self.unsynced = Unsynced(disk)
+        self.unsynced = Unsynced()
         self._bases: list[int] = []
+        self.captured: Captured | None = None
+        """What recovery could begin with, once it is synced up to there (`resuming.py`)."""
+        self.resumes_at = (0, 0)
+        """The active segment of the last resume point, and how many index entries it had."""
+        self._snapshots: list[int] | None = None  # where there are some, if that is known
 
     @property
     def active(self) -> Segment:
@@ -243,7 +253,7 @@ class Log:
         following = self.segments[max(0, bisect_right(self._bases, offset) - 1) :]
         if not any(segment.aborted.count for segment in following):
             return []
-        segment = next(segment for segment in following if segment.file is piece.file)
+        segment = next(segment for segment in following if segment.paths[0] == piece.file.path)
         return self.aborted(offset, segment.offset_at(piece.position + piece.length))
 
     def roll(self) -> Segment:
@@ -280,21 +290,25 @@ class Log:
         content = snapshots.encode(self.producers, self._last_aborts())
         self.disk.write_atomic(path, content, sync=False)
         self.unsynced.add_paths((path,))
-        offsets = sorted({*snapshot_offsets(self.disk, self.folder), self.end_offset})
+        if self._snapshots is None:
+            self._snapshots = snapshot_offsets(self.disk, self.folder)
+        offsets = sorted({*self._snapshots, self.end_offset})
         # One for each segment's start: a truncation below the newest needs an older one, and
         # compaction may have removed the batches that would otherwise tell.
-        for offset in offsets[:-SNAPSHOTS_KEPT]:
-            if offset not in self._bases:
+        wanted = {*self._bases, *offsets[-SNAPSHOTS_KEPT:]}
+        for offset in offsets:
+            if offset not in wanted:
                 self.disk.remove(snapshot_path(self.folder, offset))
+        self._snapshots = [offset for offset in offsets if offset in wanted]
 
     def begin_flush(self) -> FlushTask | None:
         """Say what must be synced for everything appended so far to be safe."""
         if self.is_synced:
             return None
-        files, folders = self.unsynced.take()
+        files, paths, folders = self.unsynced.take()
         files.append(self.active.file)
         base = self.active.base_offset
-        return FlushTask(tuple(files), folders, self.end_offset, base, self.cuts)
+        return FlushTask(tuple(files), folders, self.end_offset, base, self.cuts, paths)
 
     def finish_flush(self, task: FlushTask) -> None:
         """Take note that a task was carried out."""
@@ -347,7 +361,7 @@ class Log:
     def splice(self, first: int, count: int, new: list[Segment]) -> None:
         """Put segments in the place of others."""
         for segment in self.segments[first : first + count]:
-            self.unsynced.drop_file(segment.file)
+            self.unsynced.drop_file(segment.paths[0])
         self.segments[first : first + count] = new
         self._bases = [segment.base_offset for segment in self.segments]
 
@@ -373,6 +387,7 @@ class Log:
         self.epochs.truncate_end(self.end_offset)
         self.disk.remove(f"{self.folder}/{CLEANER_FILE}")
         self.producers = snapshots.rebuild(self)[0]
+        self._snapshots = None
         self.producers.settle(self.flushed_offset if settled is None else settled)
         # Snapshots of what was cut must not come back once there is something in its place.
         self.unsynced.add_folders((self.folder,))
@@ -410,6 +425,7 @@ class Log:
             self.splice(len(self.segments) - 1, 1, [])
         for known in snapshot_offsets(self.disk, self.folder):
             self.disk.remove(snapshot_path(self.folder, known))
+        self._snapshots = None
         self.disk.remove(f"{self.folder}/{CLEANER_FILE}")
         self.disk.sync_folder(self.folder)
         self.start_offset = self.end_offset = self.flushed_offset = self.sealed_offset = offset
@@ -423,17 +439,19 @@ class Log:
     def retire(self, segment: Segment) -> list[str]:
         """Rename a segment's files out of the log's sight; readers that hold them go on."""
         retired = []
+        # The end offset keeps the name apart from an earlier file of the same base.
+        suffix = f".{segment.next_offset}{DELETED}"
         for path in segment.paths:
             if self.disk.exists(path):
-                # The end offset keeps the name apart from an earlier file of the same base.
-                target = f"{path}.{segment.next_offset}{DELETED}"
-                self.disk.rename(path, target)
-                retired.append(target)
+                self.disk.rename(path, path + suffix)
+                retired.append(path + suffix)
+        segment.renamed(suffix)
         return retired
 
     def close(self) -> None:
         """Write indexes and producers; the caller has synced the records before."""
         self.store_memory()
+        self.disk.remove(f"{self.folder}/{RESUME_FILE}")
         for segment in self.segments:
             segment.close()
 

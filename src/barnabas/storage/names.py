@@ -1,10 +1,16 @@
 """How the files of a log are called: an offset in twenty digits, and a suffix."""
 
+import re
+
 from barnabas.model.ports import Disk
 
 DIGITS = 20
+OFFSET_MAX = (1 << 63) - 1
 LOG_SUFFIX = ".log"
 INDEX_SUFFIXES = (".index", ".timeindex", ".txnindex")
+
+# Not `str.isdecimal`, which takes the digits of every script, as `int` does.
+_STEM = re.compile(f"[0-9]{{{DIGITS}}}")
 
 
 def segment_name(base_offset: int) -> str:
@@ -12,7 +18,16 @@ def segment_name(base_offset: int) -> str:
     return f"{base_offset:0{DIGITS}d}"
 
 
+def offset_in(stem: str) -> int | None:
+    """Return the offset that a stem says; None where it is not the name of any offset."""
+    if not _STEM.fullmatch(stem):
+        return None
+    offset = int(stem)
+    return offset if offset <= OFFSET_MAX else None
+
+
 def numbered(disk: Disk, folder: str, suffix: str) -> list[int]:
-    """Return the offsets of the files with a suffix, ascending; other files are none of ours."""
-    stems = [name.removesuffix(suffix) for name in disk.list(folder) if name.endswith(suffix)]
-    return sorted(int(stem) for stem in stems if len(stem) == DIGITS and stem.isdecimal())
+    """Return the offsets of the files with a suffix, ascending; other names are not a log's."""
+    stems = [name.removesuffix(suffix) for name in disk.files(folder) if name.endswith(suffix)]
+    found = (offset_in(stem) for stem in stems)
+    return sorted(offset for offset in found if offset is not None)

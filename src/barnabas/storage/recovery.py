@@ -1,35 +1,35 @@
 """Opening a log: as it was left after a clean stop, or as much as can be trusted after a crash.
 
-After a clean stop only the headers behind the last index entry are read. After a crash every
-batch from the recovery point on is checked, and the log is cut at the first bad byte: what lies
-below the recovery point was synced, and what was acknowledged under `flush=ack` was synced too,
-so a cut can only take what nobody was promised. What is left is synced before anybody reads it:
-it may stand in the page cache alone.
+After a clean stop only the headers behind the last index entry are read. After a crash those behind
+the resume point are (`resuming.py`), every batch from the recovery point on is checked, and the log
+is cut at the first bad byte: what lies below the recovery point was synced, and what was
+acknowledged under `flush=ack` was synced too, so a cut can only take what no client was promised.
+What is left is synced before any client reads it: it may stand in the page cache alone.
 """
 
+import re
 from typing import NamedTuple
 
 from barnabas.model.errors import CorruptBatchError, StorageError
 from barnabas.model.ports import Disk
 from barnabas.protocol.records import CONTROL
-from barnabas.storage import snapshots
+from barnabas.storage import resuming, snapshots
 from barnabas.storage.checkpoints import read_number
 from barnabas.storage.log import (
-    DELETED,
     SPARSE_FILE,
     START_OFFSET_FILE,
     TRUNCATED_FILE,
     Log,
     LogSettings,
 )
-from barnabas.storage.names import INDEX_SUFFIXES, LOG_SUFFIX, numbered
+from barnabas.storage.names import LOG_SUFFIX, numbered
 from barnabas.storage.segment import RELATIVE_OFFSET_MAX, Segment
 from barnabas.storage.snapshots import Doubt
-from barnabas.storage.swap import SWAP_SUFFIX, finish_swap
+from barnabas.storage.sweeping import DAMAGED, NO_OTHERS, sweep
 from barnabas.storage.walk import header_at, in_order, walk
 
-CLEANING_FOLDER = "cleaning"
-DAMAGED = ".damaged"
+UNSYNCED_MAX = 32
+"""Segments that are open at the same time until they are synced."""
 
 
 class Recovered(NamedTuple):
@@ -43,6 +43,8 @@ class Recovered(NamedTuple):
     damaged_from: int | None = None
     """From where on records are known to be damaged or missing. It is below the log's start where
     the first segments are gone, and nobody noted that they were deleted."""
+    ignored: tuple[str, ...] = ()
+    """Names in the folder that are not the log's; they were left as they are."""
 
 
 def open_log(
@@ -53,14 +55,16 @@ def open_log(
     root: str = "",
     clean: bool = False,
     recovery_point: int = 0,
+    others: re.Pattern[str] = NO_OTHERS,
 ) -> Recovered:
     """Open the log in a folder, making an empty one where there is none.
 
-    The folder lies somewhere below `root`, which itself is there for good.
+    The folder lies somewhere below `root`, which itself is there for good. `others` matches the
+    names of files that the caller keeps in it beside the log.
     """
     new_names = [] if clean and disk.exists(folder) else _parents(folder, root)
     disk.make_folder(folder)
-    opening = _Opening(disk, folder, settings, recovery_point)
+    opening = _Opening(disk, folder, settings, recovery_point, others)
     try:
         opening.run(clean=clean)
     except CorruptBatchError:
@@ -68,26 +72,40 @@ def open_log(
         if not clean:
             raise
         clean = False
-        opening = _Opening(disk, folder, settings, recovery_point)
+        opening = _Opening(disk, folder, settings, recovery_point, others)
         opening.run(clean=False)
     opening.make_safe(clean=clean, new_names=new_names)
-    problems = tuple(opening.problems)
     return Recovered(
-        opening.log, opening.fallen, problems, opening.lost_synced, opening.damaged_from
+        opening.log,
+        opening.fallen,
+        tuple(opening.problems),
+        opening.lost_synced,
+        opening.damaged_from,
+        opening.ignored,
     )
 
 
 class _Opening:
     """One log on its way from disk."""
 
-    def __init__(self, disk: Disk, folder: str, settings: LogSettings, recovery_point: int) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        folder: str,
+        settings: LogSettings,
+        recovery_point: int,
+        others: re.Pattern[str],
+    ) -> None:
         self.log = Log(disk, folder, settings)
         self.problems: list[str] = []
         self.fallen = 0
         self.lost_synced = False
         self.damaged_from: int | None = None
+        self.ignored: tuple[str, ...] = ()
         self.recovery_point = recovery_point
+        self._others = others
         self._recovered = 0
+        self._resumed: tuple[Segment, resuming.ResumePoint] | None = None
         self._with_markers: set[Segment] = set()
         # Segments whose index of aborts nobody vouches for, and whether that is bad news.
         self._unvouched: dict[Segment, bool] = {}
@@ -97,7 +115,9 @@ class _Opening:
     def run(self, *, clean: bool) -> None:
         """Find out what the log holds."""
         log = self.log
-        self._sweep()
+        swept = sweep(self._disk, self._folder, self._others)
+        self.ignored = swept.ignored
+        log.sparse = SPARSE_FILE in swept.files
         cut_to = self._number(TRUNCATED_FILE)
         if cut_to is not None:
             self.recovery_point = min(self.recovery_point, cut_to)
@@ -110,43 +130,31 @@ class _Opening:
         self._remove_segments(log.droppable())
         self._load_segments(clean=clean)
         self._set_bounds()
-        if not epochs_known and self._recovered < len(log.segments):
+        if not epochs_known and self._recovered < len(log.segments) and self._resumed is None:
             self._rebuild_epochs()
         log.epochs.truncate_end(log.end_offset)
         log.epochs.truncate_start(log.start_offset)
-        log.producers, doubts = snapshots.rebuild(log)
-        self._take_note(doubts)
+        self._rebuild_producers()
         if clean and log.active.size and not snapshots.vouches_for(log, log.active, log.end_offset):
             self._unvouched[log.active] = True
         for segment, surprising in self._unvouched.items():
             if segment in log.segments:
                 self._rebuild_aborted(segment, surprising=surprising)
+        log.active.thaw()
 
-    def _sweep(self) -> None:
-        """Finish or undo what a crash left half done."""
-        disk, folder = self._disk, self._folder
-        names = disk.list(folder)
-        self.log.sparse = SPARSE_FILE in names
-        if CLEANING_FOLDER in names:
-            disk.remove_tree(f"{folder}/{CLEANING_FOLDER}")
-        for name in names:
-            if name.endswith((DELETED, ".tmp")):
-                disk.remove(f"{folder}/{name}")
-            elif name.endswith(SWAP_SUFFIX):
-                finish_swap(disk, folder, name)
-        swapped = any(name.endswith(SWAP_SUFFIX) for name in names)
-        self._sweep_indexes(disk.list(folder) if swapped else names)
-
-    def _sweep_indexes(self, names: list[str]) -> None:
-        """Remove indexes of segments that a power cut left no other trace of.
-
-        The next segment of that name would take their entries for its own.
-        """
-        stems = {name.removesuffix(LOG_SUFFIX) for name in names if name.endswith(LOG_SUFFIX)}
-        for name in names:
-            stem, _, suffix = name.partition(".")
-            if f".{suffix}" in INDEX_SUFFIXES and stem.isdigit() and stem not in stems:
-                self._disk.remove(f"{self._folder}/{name}")
+    def _rebuild_producers(self) -> None:
+        log = self.log
+        if self._resumed is None or self._resumed[0] not in log.segments:
+            log.producers, doubts = snapshots.rebuild(log)
+        else:
+            segment, point = self._resumed
+            log.producers = point.producers
+            found, doubts = snapshots.resume(log, log.producers, point.totals.next_offset)
+            known = segment.aborted.entries()[: point.aborted.entries]
+            found = [entry for entry in found if entry.last_offset < segment.next_offset]
+            if segment.aborted.replace([*known, *found]):
+                log.unsynced.add_paths((segment.aborted.path,))
+        self._take_note(doubts)
 
     def _load_epochs(self) -> bool:
         try:
@@ -194,11 +202,14 @@ class _Opening:
     def _recover(self, segment: Segment, following: int | None) -> bool:
         """Check a segment and cut it at the first bad byte; tell whether the next one follows."""
         self._recovered += 1
-        segment.reset()
-        self.log.epochs.truncate_end(segment.base_offset)
+        # Compaction may have written a sealed segment anew since.
+        resumes = (following is None or self.log.is_dense) and self._resume(segment)
+        if not resumes:
+            segment.reset()
+            self.log.epochs.truncate_end(segment.base_offset)
         last = segment.base_offset + RELATIVE_OFFSET_MAX if following is None else following - 1
         trusted = self.recovery_point
-        checked_from = self._take(segment, 0, last, upto_offset=trusted, check=False)
+        checked_from = self._take(segment, segment.size, last, upto_offset=trusted, check=False)
         end = self._take(segment, checked_from, last, upto_offset=None, check=True)
         fallen = segment.file.size() - end
         if fallen:
@@ -207,9 +218,11 @@ class _Opening:
                 self._set_aside(segment, end)
             segment.file.truncate(end)
         segment.trust.starts_at(checked_from)
-        if segment in self._with_markers or segment.aborted.content:
+        if not resumes and (segment in self._with_markers or segment.aborted.content):
             self._unvouched[segment] = False
         if fallen or following is not None or segment.next_offset > self.recovery_point:
+            if self.log.unsynced.file_count >= UNSYNCED_MAX:
+                self.log.unsynced.sync_files()
             self.log.unsynced.add_file(segment.file)
         if following is None:
             return True
@@ -217,6 +230,21 @@ class _Opening:
         segment.freeze()
         self.log.unsynced.add_paths(segment.paths[1:])
         return segment.next_offset == following
+
+    def _resume(self, segment: Segment) -> bool:
+        """Begin with what is known of the batches below a resume point, if it fits."""
+        point = resuming.load(self._disk, self._folder)
+        if point is None or point.totals.base_offset != segment.base_offset:
+            return False
+        if point.totals.next_offset > self.recovery_point:
+            return False
+        if not segment.aborted.begins_as(point.aborted) or not segment.resume(point.totals):
+            return False
+        # An epoch that began at the point may have written nothing, and another may follow there.
+        known = [entry for entry in point.epochs if entry[1] < point.totals.next_offset]
+        self.log.epochs.entries = known
+        self._resumed = segment, point
+        return True
 
     def _take(
         self, segment: Segment, start: int, last: int, *, upto_offset: int | None, check: bool

@@ -11,6 +11,8 @@ was changed behind its back, is checked once more before it is first served (`tr
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import NamedTuple
+from weakref import ReferenceType, ref
 
 from barnabas.model.errors import CorruptBatchError
 from barnabas.model.ports import Buffer, Disk, File
@@ -26,20 +28,39 @@ INTERVAL_BYTES = 4096
 RELATIVE_OFFSET_MAX = (1 << 31) - 1
 
 
+class Totals(NamedTuple):
+    """What the headers of the first batches of a segment add up to."""
+
+    base_offset: int
+    next_offset: int
+    size: int
+    since_index: int
+    """Bytes since the last index entry."""
+    max_timestamp: int
+    max_timestamp_offset: int
+    first_append_ms: int
+    offsets_indexed: int
+    times_indexed: int
+
+
 class Segment:
     """Batches from `base_offset` up to, not with, `next_offset`."""
 
     __slots__ = (
+        "__weakref__",
+        "_appends",
         "_disk",
+        "_file",
+        "_file_elsewhere",
         "_interval",
         "_recent_from",
         "_recent_last",
         "_recent_positions",
         "_since_index",
         "_stem",
+        "_suffix",
         "aborted",
         "base_offset",
-        "file",
         "first_append_ms",
         "max_timestamp",
         "max_timestamp_offset",
@@ -61,14 +82,17 @@ class Segment:
     ) -> None:
         self._disk = disk
         self._stem = f"{folder}/{segment_name(base_offset)}"
+        self._suffix = ""
         self._interval = interval
         self.base_offset = base_offset
         log_path, index_path, time_index_path, aborted_path = self.paths
-        self.file: File = disk.open(log_path, create=create)
+        self._file: File | None = self._created(log_path) if create else None
+        self._file_elsewhere: ReferenceType[File] | None = None
+        self._appends = create  # a segment that is appended to keeps its file open
         self.offset_index = OffsetIndex(disk, index_path)
         self.time_index = TimeIndex(disk, time_index_path)
         self.aborted = AbortedIndex(disk, aborted_path, base_offset)
-        self.size = self.file.size()
+        self.size = disk.size(log_path) if self._file is None else self._file.size()
         self.next_offset = base_offset
         self.max_timestamp = -1
         self.max_timestamp_offset = base_offset
@@ -86,10 +110,20 @@ class Segment:
         stem, (index, time_index, aborted) = self._stem, INDEX_SUFFIXES
         return (stem + LOG_SUFFIX, stem + index, stem + time_index, stem + aborted)
 
+    @property
+    def file(self) -> File:
+        """The file with the batches, opened anew where it was closed to make room."""
+        file = self._file
+        if file is None:
+            return self._open()
+        if not self._appends:
+            self._disk.open_files.hold(self)
+        return file
+
     def append(self, batch: Buffer, header: BatchHeader, base_offset: int) -> None:
         """Write one batch at the end; its offsets start at `base_offset`."""
         position = self.size
-        self.file.append((batch,))
+        (self._file or self._open()).append((batch,))
         self.note(position, header, base_offset)
 
     def append_copied(self, records: Buffer, headers: Sequence[BatchHeader]) -> None:
@@ -227,11 +261,36 @@ class Segment:
         self.aborted.write()
 
     def freeze(self) -> None:
-        """Take no more batches; a file that changes from now on was changed by somebody else."""
+        """Take no more batches; a change of the file from now on is not this broker's."""
         self.trust.version = self.file.version()
+        self._appends = False
+        self._disk.open_files.hold(self)
+
+    def thaw(self) -> None:
+        """Be the segment that is appended to, whose file stays open."""
+        self._appends = True
+        if self._file is None:
+            self._open()
+        self._disk.open_files.keep(self)
+
+    def let_go(self) -> None:
+        """Close the file, unless batches are appended to it; readers that hold it go on."""
+        if self._file is not None and not self._appends:
+            self._file_elsewhere = ref(self._file)
+            self._file = None
+
+    def renamed(self, suffix: str) -> None:
+        """Go along with files that were renamed: the segment is no part of the log any more.
+
+        Whatever still reads it must not find another segment under its old name.
+        """
+        self._suffix = suffix
+        self.offset_index.path += suffix
+        self.time_index.path += suffix
 
     def truncate(self, position: int) -> None:
         """Cut the file at a batch boundary, and be open for appends again."""
+        self.thaw()
         self.file.truncate(position)
         self.size = position
         self.trust.cut(position)
@@ -254,6 +313,10 @@ class Segment:
         """Forget indexes and totals, before every batch is noted again."""
         self.offset_index.clear()
         self.time_index.clear()
+        self.reset_totals()
+
+    def reset_totals(self) -> None:
+        """Forget what the batches add up to."""
         self.max_timestamp, self.max_timestamp_offset = -1, self.base_offset
         self.first_append_ms = None
         self._since_index = 0
@@ -261,6 +324,57 @@ class Segment:
         self._recent_positions.clear()
         self.next_offset = self.base_offset
         self.size = 0
+
+    def totals(self) -> Totals:
+        """Return what all batches add up to; there is one at least."""
+        assert self.first_append_ms is not None
+        return Totals(
+            self.base_offset,
+            self.next_offset,
+            self.size,
+            self._since_index,
+            self.max_timestamp,
+            self.max_timestamp_offset,
+            self.first_append_ms,
+            self.offset_index.count,
+            self.time_index.count,
+        )
+
+    def resume(self, totals: Totals) -> bool:
+        """Take over what the first batches add up to; False where that is not about this file.
+
+        The batches behind the last index entry are read, to be sure that one of them ends there.
+        """
+        self.offset_index.load()
+        self.time_index.load()
+        counts = self.offset_index.count, self.time_index.count
+        indexed = counts[0] >= totals.offsets_indexed and counts[1] >= totals.times_indexed
+        if not indexed or totals.size > self.file.size():
+            return False
+        self.reset_totals()
+        self.offset_index.keep_first(totals.offsets_indexed)
+        self.time_index.keep_first(totals.times_indexed)
+        self.size = totals.size
+        last = self.offset_index.last() or (0, 0)
+        if self._end_offset_from(last[1]) != totals.next_offset:
+            return False
+        last_time = self.time_index.last()
+        if last_time is not None and not self._is_time(*last_time):
+            return False
+        self.next_offset, self._since_index = totals.next_offset, totals.since_index
+        self.max_timestamp = totals.max_timestamp
+        self.max_timestamp_offset = totals.max_timestamp_offset
+        self.first_append_ms = totals.first_append_ms
+        return True
+
+    def _end_offset_from(self, position: int) -> int:
+        """Return the offset after the last batch, walking from a position; -1 at a bad one."""
+        end_offset = -1
+        with suppress(CorruptBatchError):
+            for found in walk(self.file, position, self.size, check=False):
+                end_offset = found.header.last_offset + 1
+            return end_offset
+        return -1
 
     def load_indexes(self) -> bool:
         """Take over the stored indexes; False where they cannot be those of this file."""
@@ -297,7 +411,28 @@ class Segment:
     def close(self) -> None:
         """Write what the indexes hold in memory and let go of the file."""
         self.write_indexes()
-        self.file.close()
+        if self._file is not None:
+            self._file.close()
+
+    def _created(self, path: str) -> File:
+        open_files = self._disk.open_files
+        if not open_files.make_room():
+            raise OSError(
+                f"{path} was not made: {open_files.count} files are open, and {open_files.limit} "
+                f"may be; raise the limit of open files, or segment.bytes"
+            )
+        return self._disk.open(path, create=True)
+
+    def _open(self) -> File:
+        """Open the file, or find it with a reader that still holds it."""
+        file = None if self._file_elsewhere is None else self._file_elsewhere()
+        if file is None:
+            self._disk.open_files.make_room()
+            file = self._disk.open(self.paths[0] + self._suffix)
+        self._file = file
+        if not self._appends:
+            self._disk.open_files.hold(self)
+        return file
 
     def _note_from(self, start: int, end: int, *, dense: bool) -> None:
         """Take in the batches in a part of the file, unless their offsets make no sense."""

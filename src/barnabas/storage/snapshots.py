@@ -89,7 +89,7 @@ def snapshot_path(folder: str, offset: int) -> str:
 def vouches_for(log: "Log", segment: Segment, end_offset: int) -> bool:
     """Tell whether a segment's index of aborted transactions is what it was when it was sealed."""
     path = snapshot_path(log.folder, end_offset)
-    digest = _digest_in(_read_head(log.disk, path)) if log.disk.exists(path) else None
+    digest = digest_in(_read_head(log.disk, path)) if log.disk.exists(path) else None
     if digest == NO_ABORTS:
         return not segment.aborted.content
     return digest == segment.aborted.digest
@@ -117,19 +117,25 @@ def rebuild(log: "Log") -> tuple[ProducerStates, list[Doubt]]:
     the state has yet to be told.
     """
     states, start, doubts = _newest(log)
-    for segment in log.segments:
-        if segment.next_offset <= start:
-            continue
-        try:
-            for _ in _replay(states, segment, start):
-                pass
-        except CorruptBatchError as error:
-            problem = f"{segment.file.path}: {error}; its producers are not all known"
-            doubts.append(Doubt(problem, max(start, segment.base_offset)))
+    doubts += _follow(log, states, start, [])
     if doubts:
         _forget_vanished(log, states)
     doubts += _damaged_beginnings(log, states)
     return states, doubts
+
+
+def resume(log: "Log", states: ProducerStates, start: int) -> tuple[list[Aborted], list[Doubt]]:
+    """Bring a state that is known as of an offset to the end of the log.
+
+    Returns the transactions that markers from that offset on abort, and what was wrong.
+    """
+    _, _, doubts = _newest(log)  # which removes snapshots from beyond the end
+    aborted: list[Aborted] = []
+    doubts += _follow(log, states, start, aborted)
+    if doubts:
+        _forget_vanished(log, states)
+    doubts += _damaged_beginnings(log, states)
+    return aborted, doubts
 
 
 def aborted_in(log: "Log", segment: Segment) -> tuple[list[Aborted], list[Doubt]]:
@@ -148,6 +154,20 @@ def aborted_in(log: "Log", segment: Segment) -> tuple[list[Aborted], list[Doubt]
         problem = f"{reached.file.path}: {error}; its aborts are not all known"
         return found, [Doubt(problem, reached.base_offset)]
     return found, []
+
+
+def _follow(
+    log: "Log", states: ProducerStates, start: int, aborted: list[Aborted]
+) -> Iterator[Doubt]:
+    """Take in every batch from an offset on; yield what is wrong with them."""
+    for segment in log.segments:
+        if segment.next_offset <= start:
+            continue
+        try:
+            aborted.extend(_replay(states, segment, start))
+        except CorruptBatchError as error:
+            problem = f"{segment.file.path}: {error}; its producers are not all known"
+            yield Doubt(problem, max(start, segment.base_offset))
 
 
 def _replay(states: ProducerStates, segment: Segment, start: int) -> Iterator[Aborted]:
@@ -277,7 +297,7 @@ def _read_head(disk: Disk, path: str) -> bytes:
         file.close()
 
 
-def _digest_in(head: bytes) -> Digest | None:
+def digest_in(head: bytes) -> Digest | None:
     """Read the digest that a snapshot begins with; None where it is too damaged to tell.
 
     No checksum is looked at: a wrong digest only means that an index is made anew.

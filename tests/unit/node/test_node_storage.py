@@ -6,6 +6,8 @@ import pytest
 
 from barnabas.model.errors import StorageError
 from barnabas.model.ids import TopicPartition
+from barnabas.protocol.records import BatchHeader
+from barnabas.storage.segment import Segment
 from barnabas.testing.batches import make_batch, read_all
 from barnabas.testing.edge import START_MS, Edge
 from barnabas.testing.memory_disk import MemoryDisk
@@ -147,3 +149,27 @@ def test_producer_ids_are_never_given_out_twice() -> None:
         edge.node.next_producer_id(START_MS).when_done(given.append)
         edge.settle()
         assert len(given) == len(set(given)) >= 2
+
+
+def test_a_start_after_a_crash_reads_only_what_was_written_since_a_checkpoint(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    noted = [0]
+    original = Segment.note
+
+    def note(self: Segment, position: int, header: BatchHeader, base_offset: int) -> None:
+        noted[0] += 1
+        original(self, position, header, base_offset)
+
+    edge = Edge(MemoryDisk()).start()
+    edge.create("orders", {"flush": "interval"})
+    send(edge, 8_000)
+    for _ in range(2):  # what is taken at one checkpoint is stored at the next
+        edge.node.partitions[NAME].flush()
+        edge.settle()
+        edge.node.checkpoint()()
+    send(edge, 7)
+    monkeypatch.setattr(Segment, "note", note)
+    edge = Edge(edge.disk).start()
+    assert edge.node.partitions[NAME].log.end_offset == 8_007
+    assert noted[0] < 100

@@ -7,8 +7,9 @@ from barnabas.model.errors import CorruptBatchError, StorageError
 from barnabas.model.ids import NodeId
 from barnabas.raft import answering
 from barnabas.raft.metadata_log import FOLDER
-from barnabas.raft.snapshots import SUFFIX, SnapshotId, decode, encode
+from barnabas.raft.snapshots import SUFFIX, SnapshotId, Snapshots, decode, encode
 from barnabas.raft.voters import Voter, VoterSet
+from barnabas.testing.memory_disk import MemoryDisk
 from barnabas.testing.raft_member import RaftMember
 from barnabas.testing.raft_quorum import RaftQuorum
 
@@ -44,6 +45,15 @@ def test_every_damage_is_noticed() -> None:
             decode(ID, content[:position])
     with pytest.raises(CorruptBatchError):
         decode(ID, content + content)
+
+
+def test_other_names_are_not_snapshots() -> None:
+    disk = MemoryDisk()
+    disk.make_folder(f"data/{FOLDER}")
+    other_digits = "\N{ARABIC-INDIC DIGIT ZERO}" * 20 + "-0000000001"
+    for stem in ("backup", "1-2-3", "5-1", other_digits, ID.file_name):
+        disk.write_atomic(f"data/{FOLDER}/{stem}{SUFFIX}", b"not a snapshot")
+    assert Snapshots(disk, f"data/{FOLDER}").listed() == []
 
 
 def test_a_snapshot_takes_the_place_of_the_log() -> None:

@@ -284,7 +284,7 @@ def test_leftovers_are_swept() -> None:
     disk.make_folder(f"{FOLDER}/cleaning")
     disk.write_atomic(f"{FOLDER}/cleaning/{0:020d}.log", b"half")
     disk.write_atomic(f"{path_of(0)}.6.deleted", b"old")
-    disk.open(f"{FOLDER}/half.tmp", create=True)
+    disk.open(f"{FOLDER}/leader-epoch-checkpoint.tmp", create=True)
     opened(disk)
     assert not [n for n in disk.list(FOLDER) if n.endswith((".deleted", ".tmp")) or n == "cleaning"]
 

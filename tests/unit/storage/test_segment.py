@@ -1,10 +1,13 @@
 """One segment: finding places in it, and serving nothing that is damaged."""
 
+import errno
+
 import pytest
 
 from barnabas.model.errors import CorruptBatchError
 from barnabas.protocol.records import parse_header, stamp
 from barnabas.storage import trust
+from barnabas.storage.index import PAGE_BYTES, TimeIndex
 from barnabas.storage.segment import RECENT_MAX, Segment
 from barnabas.testing.batches import make_batch
 from barnabas.testing.memory_disk import MemoryDisk
@@ -218,3 +221,16 @@ def test_the_largest_timestamp_below_an_offset() -> None:
         segment.append(batch, parse_header(batch), segment.next_offset)
     found = [segment.max_timestamp_below(upper) for upper in range(100, 106)]
     assert found == [-1, 50, 50, 90, 90, 90]
+
+
+def test_an_append_opens_no_other_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The batch is in the log by then: a file that cannot be opened would lose its answer."""
+
+    def refuse(path: str) -> bytes:
+        raise OSError(errno.EMFILE, "too many open files", path)
+
+    disk = MemoryDisk()
+    segment = opened(disk, interval=0)
+    monkeypatch.setattr(disk, "map", refuse)
+    placed = fill(segment, 3 * PAGE_BYTES // TimeIndex.ENTRY.size)
+    assert segment.size == segment.file.size() == placed[-1][2]

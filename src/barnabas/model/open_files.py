@@ -1,0 +1,87 @@
+"""Which files of logs are open, and which of them are closed when others need the room.
+
+A process may have so many files and connections open, and logs may have more segments than that.
+The segment that a log appends to stays open. Sealed segments and the memory maps of indexes are
+opened when they are read, and the least recently used are closed again. A file whose bytes are on
+their way to a client, or that waits for its sync, is closed once that is done: it is held by
+whoever needs it.
+
+Connections draw on the same limit, so each of them leaves room for one file less.
+"""
+
+from collections.abc import Sized
+from typing import Protocol
+from weakref import ReferenceType, ref
+
+UNLIMITED = 1 << 62
+FILES_TO_READ = 16
+"""Files that logs need at least beside one for each partition, to read what is sealed."""
+TIDY_FROM = 1024
+
+
+class Holder(Protocol):
+    """What keeps a file open that it could open again."""
+
+    def let_go(self) -> None:
+        """Close the file, as far as this holder is concerned."""
+
+
+class OpenFiles:
+    """All files that a disk has open, and the holders that can do without theirs.
+
+    Used on the event loop alone, but for `opened` and `closed`, which the threads that sync call
+    too: to add to a set and to take from it are single steps of the interpreter.
+    """
+
+    def __init__(self) -> None:
+        self._pool = UNLIMITED
+        self._others: Sized = ()
+        self._open: set[int] = set()
+        # The least recently used first. Weak, or the files of a deleted topic would stay open.
+        self._held: dict[ReferenceType[Holder], None] = {}
+        self._tidy_at = TIDY_FROM
+
+    def share(self, pool: int, others: Sized = ()) -> None:
+        """Have so many open at most, together with what else draws on the same limit."""
+        self._pool, self._others = pool, others
+
+    @property
+    def limit(self) -> int:
+        """How many files may be open now."""
+        return self._pool - len(self._others)
+
+    @property
+    def count(self) -> int:
+        """How many are."""
+        return len(self._open)
+
+    def opened(self, key: int) -> None:
+        """Count a file by a number that no other open file has."""
+        self._open.add(key)
+
+    def closed(self, key: int) -> None:
+        """Count it no more. To be called before the system can give its number to another."""
+        self._open.discard(key)
+
+    def hold(self, holder: Holder) -> None:
+        """Remember that a holder has just opened or used a file that it can do without."""
+        key = ref(holder)
+        self._held.pop(key, None)
+        self._held[key] = None
+        if len(self._held) >= self._tidy_at:
+            self._held = {each: None for each in self._held if each() is not None}
+            self._tidy_at = max(TIDY_FROM, 2 * len(self._held))
+
+    def keep(self, holder: Holder) -> None:
+        """Remember that a holder needs its file from now on."""
+        self._held.pop(ref(holder), None)
+
+    def make_room(self) -> bool:
+        """Close what was not used for longest, until one more may be open; tell whether it may."""
+        while len(self._open) >= self.limit and self._held:
+            least_used = next(iter(self._held))
+            del self._held[least_used]
+            holder = least_used()
+            if holder is not None:
+                holder.let_go()
+        return len(self._open) < self.limit

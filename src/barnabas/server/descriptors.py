@@ -1,0 +1,161 @@
+"""Open files and connections: how many there may be, and a few that are kept back.
+
+The system gives a process so many descriptors. Connections and segments of logs are refused before
+the last is taken (`model/open_files.py`, `Server`). Where the limit is reached all the same, since
+another part of the process or of the machine took them, a few descriptors that stand for nothing
+are given up: for a sync, for a small file that must be written, and to accept a connection that
+is closed at once, so that its client does not wait.
+
+The limit is the whole process's, and so are the spares: several brokers in a process share them.
+"""
+
+import contextlib
+import errno
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import RLock
+from typing import NamedTuple
+
+from barnabas.model.open_files import FILES_TO_READ
+
+SPARES_KEPT = 4
+NOTHING = os.devnull
+OPEN_FOLDER = "/dev/fd"
+OWN_FILES = 48
+"""What the process needs beside logs and connections: for its event loop, the pipes of compaction,
+connections to other brokers, and small files that are open for a moment."""
+FILES_KEPT = 256
+"""Files of logs for which connections always leave room, where the limit allows it."""
+LAST_FILES = 16
+"""How near to the limit no client is let in, whatever has used up the rest."""
+EXHAUSTED = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
+
+
+def is_exhausted(error: OSError) -> bool:
+    """Tell whether the system has no descriptor or no memory to give, for now."""
+    return error.errno in EXHAUSTED
+
+
+class SpareDescriptors:
+    """A few descriptors that stand for nothing, to be given up for something."""
+
+    def __init__(self, count: int = SPARES_KEPT) -> None:
+        self._count = count
+        self._users = 0
+        self._held: list[int] = []
+        self._lock = RLock()  # a broker may be collected, and release, while it is held
+
+    def hold(self) -> None:
+        """Keep the descriptors back, on behalf of one more broker."""
+        with self._lock:
+            self._users += 1
+            self._fill()
+
+    def release(self) -> None:
+        """Give them back for good, once no broker needs them."""
+        with self._lock:
+            self._users = max(0, self._users - 1)
+            while self._held and not self._users:
+                os.close(self._held.pop())
+
+    @contextmanager
+    def opened(self, path: str, flags: int) -> Iterator[int]:
+        """Open a file for a moment, with a spare descriptor where there is no other."""
+        descriptor = self._open(path, flags | os.O_CLOEXEC)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+            self._refill()
+
+    @contextmanager
+    def spared(self) -> Iterator[bool]:
+        """Give up a descriptor for a moment; tell whether there was one to give up."""
+        with self._lock:
+            found = self._held.pop() if self._held else None
+            if found is not None:
+                os.close(found)
+        try:
+            yield found is not None
+        finally:
+            self._refill()
+
+    def _open(self, path: str, flags: int) -> int:
+        while True:
+            try:
+                return os.open(path, flags, 0o644)
+            except OSError as error:
+                if not is_exhausted(error):
+                    raise
+                with self._lock:
+                    if not self._held:
+                        raise
+                    os.close(self._held.pop())
+
+    def _refill(self) -> None:
+        if len(self._held) < self._count and self._users:
+            with self._lock:
+                self._fill()
+
+    def _fill(self) -> None:
+        with contextlib.suppress(OSError):  # there is none to spare now
+            while len(self._held) < self._count:
+                self._held.append(os.open(NOTHING, os.O_RDONLY | os.O_CLOEXEC))
+
+
+SPARES = SpareDescriptors()
+
+
+def descriptor_limit() -> int:
+    """Return how many files and connections may be open, all that the system allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard == resource.RLIM_INFINITY or soft < hard:
+        with contextlib.suppress(ValueError, OSError):
+            wanted = 1_000_000 if hard == resource.RLIM_INFINITY else hard
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+class Shares(NamedTuple):
+    """How a process's limit of open files is shared out."""
+
+    limit: int
+    pool: int
+    """For connections and the files of logs together."""
+    files: int
+    """The part of the pool that is kept for logs, however many clients there are."""
+
+    @property
+    def connections(self) -> int:
+        """How many connections there may be while there are few partitions."""
+        return self.connections_beside(0)
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions there may be while there are few connections."""
+        return max(0, min(self.limit // 2, self.pool - FILES_TO_READ))
+
+    def connections_beside(self, partitions: int) -> int:
+        """Return how many connections there may be beside so many partitions."""
+        return max(0, self.pool - max(self.files, partitions + FILES_TO_READ))
+
+    def allows(self, partitions: int) -> dict[str, int]:
+        """Return what to tell the operator of a broker with so many partitions."""
+        connections = self.connections_beside(partitions)
+        return {"limit": self.limit, "connections": connections, "partitions": self.partitions}
+
+
+def shares(limit: int, in_use: int) -> Shares:
+    """Share out a limit of which some is in use already."""
+    own = in_use + min(OWN_FILES, limit // 8)
+    return Shares(limit, max(0, limit - own), min(FILES_KEPT, limit // 2))
+
+
+def in_use() -> int:
+    """Return how many descriptors the process has open; a guess where the system does not tell."""
+    try:
+        return len(os.listdir(OPEN_FOLDER))  # noqa: PTH208 - a number is all that is wanted
+    except OSError:
+        return OWN_FILES

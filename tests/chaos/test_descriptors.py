@@ -1,0 +1,109 @@
+"""A process that may open no more files: it answers every client, loses nothing and goes on."""
+
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from barnabas.model.errors import ErrorCode
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from barnabas.protocol.records import Record, build
+from barnabas.testing.ledger import value_of
+from barnabas.testing.load import consume_all, create_topic
+from barnabas.testing.process import BrokerSubprocess
+from barnabas.testing.raw_client import RawClient
+from barnabas.testing.waiting import eventually
+
+pytestmark = [
+    pytest.mark.chaos,
+    pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="needs prlimit"),
+]
+
+TOPIC = "orders"
+OPEN_FILES = "the process's limit of open files"
+
+
+@contextmanager
+def no_more_files(broker: BrokerSubprocess) -> Iterator[None]:
+    """Set the limit of a running broker to what it has open now."""
+    pid = broker.process.pid
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    used = {int(name) for name in os.listdir(f"/proc/{pid}/fd")}  # noqa: PTH208
+    lowest_free = next(number for number in range(len(used) + 1) if number not in used)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (lowest_free, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+
+
+def produce(client: RawClient, number: int, size: int = 100) -> int:
+    batch = build([Record(0, 1_000, None, value_of("p", number, size))])
+    data = PartitionProduceData(index=0, records=bytes(batch))
+    topic = TopicProduceData(name=TOPIC, partition_data=[data])
+    request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[topic])
+    answer = client.ask(request, 9, ProduceResponse)
+    return answer.responses[0].partition_responses[0].error_code
+
+
+def stored(broker: BrokerSubprocess) -> list[int]:
+    return [found.number for found in consume_all(broker.bootstrap, TOPIC, 1)[0]]
+
+
+def test_the_first_record_of_a_topic_is_answered_and_stored_once(tmp_path: Path) -> None:
+    """Its sync opens folders and small files: that is no failed sync, and no lost answer."""
+    with BrokerSubprocess(tmp_path) as broker, RawClient(broker.address) as client:
+        create_topic(broker.bootstrap, TOPIC, 1)
+        assert client.ask(ApiVersionsRequest(), 0, ApiVersionsResponse).error_code == 0
+        with no_more_files(broker):
+            assert [produce(client, number) for number in range(3)] == [ErrorCode.NONE] * 3
+        assert stored(broker) == [0, 1, 2]
+        assert broker.log_lines("a request failed") == []
+
+
+def test_a_segment_that_cannot_be_opened_refuses_the_batch_and_keeps_the_rest(
+    tmp_path: Path,
+) -> None:
+    with BrokerSubprocess(tmp_path) as broker, RawClient(broker.address) as client:
+        create_topic(broker.bootstrap, TOPIC, 1, {"segment.bytes": "1024"})
+        assert produce(client, 0, 600) == ErrorCode.NONE
+        with no_more_files(broker):
+            assert produce(client, 1, 600) == ErrorCode.KAFKA_STORAGE_ERROR
+            assert produce(client, 1, 600) == ErrorCode.KAFKA_STORAGE_ERROR
+        assert produce(client, 1, 600) == ErrorCode.NONE
+        assert produce(client, 2, 600) == ErrorCode.NONE
+        assert stored(broker) == [0, 1, 2]
+        assert broker.log_lines("a request failed") == []
+
+
+def test_clients_that_cannot_be_accepted_are_told_at_once_and_so_is_the_operator(
+    tmp_path: Path,
+) -> None:
+    with BrokerSubprocess(tmp_path) as broker, RawClient(broker.address) as client:
+        assert client.ask(ApiVersionsRequest(), 0, ApiVersionsResponse).error_code == 0
+        with no_more_files(broker):
+            for _ in range(20):
+                with RawClient(broker.address) as another:
+                    assert another.was_closed()
+            assert client.ask(ApiVersionsRequest(), 0, ApiVersionsResponse).error_code == 0
+        (line,) = broker.wait_for_log("refused a connection")  # and not one for each of them
+        assert line["limit"] == OPEN_FILES
+        eventually(lambda: _is_served(broker))
+        assert broker.terminate() == 0
+
+
+def _is_served(broker: BrokerSubprocess) -> bool:
+    with RawClient(broker.address) as client:
+        try:
+            return client.ask(ApiVersionsRequest(), 0, ApiVersionsResponse).error_code == 0
+        except (EOFError, ConnectionError):
+            return False
