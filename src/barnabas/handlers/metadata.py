@@ -180,7 +180,7 @@ def _describe(node: Node, topic: TopicImage, operations: int | None) -> Metadata
                 offline_replicas=offline(node, partition),
                 error_code=trouble(partition),
             )
-            for index, partition in enumerate(topic.partitions)
+            for index, partition in enumerate(node.replicas.newest(topic))
         ],
     )
     if operations is not None:
