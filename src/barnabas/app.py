@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import errno
 import fcntl
-import gc
 import os
 import signal
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from barnabas.node.node import Node
 from barnabas.node.peers import voter_addresses
 from barnabas.server.descriptors import SPARES, Shares, descriptor_limit, in_use, shares
 from barnabas.server.disk import OsDisk
+from barnabas.server.garbage import GarbageSettings
 from barnabas.server.server import Server
 
 CHECKPOINT_INTERVAL_MS = 10_000
@@ -61,14 +61,23 @@ class BrokerProcess:
         self._lock: IO[bytes] | None = None
         self._release_spares = finalize(self, SPARES.release)
         SPARES.hold()
+        self._garbage = GarbageSettings()
 
     async def start(self) -> tuple[str, int]:
         """Load the data and listen; return the address that clients connect to.
 
         In a cluster that takes until the others have let this broker in: it serves them from the
-        beginning, and clients from then on.
+        beginning, and clients from then on. A start that fails, or is cancelled, leaves nothing
+        behind: no lock, no thread, no open port.
         """
-        collect_seldom()
+        try:
+            return await self._start()
+        except BaseException:
+            self._abandon()
+            raise
+
+    async def _start(self) -> tuple[str, int]:
+        self._garbage.begin()
         folder = Path(self.settings.broker.data_dir)
         self.node.timers.now_ms = self.server.monotonic_ms()
         self.node.timers.wall_ms = self.server.wall_clock_ms()
@@ -90,11 +99,19 @@ class BrokerProcess:
         await self._done(serving)
         await self._create_configured_topics()
         self.server.listen(peers=False)
-        spare_what_is_loaded()
+        self._garbage.spare_what_is_loaded()
         return self.node.advertised
 
     async def stop(self) -> None:
         """Stop cleanly: let others take over, sync everything, leave the clean marker."""
+        try:
+            await self._stop()
+        except BaseException:
+            self._abandon()
+            raise
+        self._let_go()
+
+    async def _stop(self) -> None:
         if not self.node.is_alone:
             await self._leave()
         self.server.stop_listening()
@@ -111,11 +128,21 @@ class BrokerProcess:
             self.node.stop()
         except OSError as error:
             log.warning("stopped without the clean marker", problem=str(error))
+
+    def _abandon(self) -> None:
+        """Give everything back after a failed start or stop; the next start looks at the disk."""
+        self.server.stop_listening()
+        self.server.close_all()
+        self.server.driver.close()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Give the folder, and the garbage collector, back to the host program."""
         if self._lock is not None:
             self._lock.close()
+            self._lock = None
         self._release_spares()
-        # A broker inside another program: what was spared must be collected now, its files with it.
-        gc.unfreeze()
+        self._garbage.end()
 
     def _bind(self, host: str, port: int, flag: str, *, peers: bool = False) -> tuple[str, int]:
         try:
@@ -218,23 +245,6 @@ def fill_reserve(folder: Path) -> None:
     """Keep a little room for the next start. Random bytes, which no file system makes small."""
     with contextlib.suppress(OSError):
         (folder / RESERVE).write_bytes(os.urandom(RESERVE_BYTES))
-
-
-def collect_seldom() -> None:
-    """Collect garbage less often: a request leaves next to no cycles behind.
-
-    To open many logs makes many objects and no garbage, and looking through them again and again
-    would take as long as opening them.
-    """
-    gc.set_threshold(50_000, 20, 100)
-
-
-def spare_what_is_loaded() -> None:
-    """Leave what was loaded out of garbage collection: a full one stops the loop.
-
-    So would one here, for next to nothing: what is loaded is nearly all in use.
-    """
-    gc.freeze()
 
 
 def make_lasting(folder: Path) -> None:

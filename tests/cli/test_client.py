@@ -1,8 +1,12 @@
 """Producer and consumer, blocking and asyncio, against a broker."""
 
 import asyncio
+import threading
+from collections.abc import Coroutine
 from concurrent.futures import Future
 from itertools import islice
+from random import Random
+from typing import TypeVar
 from uuid import uuid4
 
 import pytest
@@ -21,10 +25,13 @@ from barnabas.client import (
     TopicPartition,
     UnknownTopicError,
 )
+from barnabas.client.session import Session
 
 pytestmark = pytest.mark.compat
 
 PATIENCE_S = 30.0
+
+T = TypeVar("T")
 
 
 def fill(bootstrap: str, topic: str, count: int) -> TopicPartition:
@@ -231,3 +238,86 @@ def test_an_async_group_commits(bootstrap: str, topic: str, group: str) -> None:
 
     assert asyncio.run(read(2)) == ["0", "1"]
     assert asyncio.run(read(3)) == ["2", "3", "4"]
+
+
+def test_polls_that_are_cancelled_anywhere_hand_out_each_message_once(
+    bootstrap: str, topic: str
+) -> None:
+    count, rng = 400, Random(15)
+    place = fill(bootstrap, topic, count)
+
+    async def dialogue() -> list[int]:
+        found: list[int] = []
+        async with AsyncConsumer(bootstrap) as consumer:
+            await consumer.assign([place])
+            while len(found) < count:
+                if rng.random() < 0.03:
+                    await cancelled(rng, consumer.pause([place]))
+                    await consumer.resume([place])
+                message = await cancelled(rng, consumer.poll())
+                if message is not None:
+                    found.append(message.offset)
+            assert await consumer.poll(0.3) is None
+        return found
+
+    assert asyncio.run(asyncio.wait_for(dialogue(), PATIENCE_S * 2)) == list(range(count))
+
+
+async def cancelled(rng: Random, work: Coroutine[None, None, T]) -> T | None:
+    """Cancel a call after some turns of the loop, or after some time; None where it had no end."""
+    task = asyncio.ensure_future(work)
+    if rng.random() < 0.5:
+        for _ in range(rng.randrange(4)):
+            await asyncio.sleep(0)
+    else:
+        await asyncio.wait({task}, timeout=rng.random() / 500)
+    task.cancel()
+    try:
+        return await task
+    except asyncio.CancelledError:
+        return None
+
+
+def test_iteration_goes_on_after_a_cancelled_wait(bootstrap: str, topic: str) -> None:
+    async def dialogue() -> None:
+        async with AsyncConsumer(bootstrap) as consumer, AsyncProducer(bootstrap) as producer:
+            await consumer.assign([TopicPartition(topic, 0)])
+            messages = aiter(consumer)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(anext(messages), 0.01)
+            await producer.send(topic, "v", partition=0)
+            assert (await anext(messages)).text == "v"
+
+    asyncio.run(asyncio.wait_for(dialogue(), PATIENCE_S))
+
+
+def test_a_poll_waits_for_a_cancelled_pause_that_still_runs(
+    bootstrap: str, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = fill(bootstrap, topic, 20)
+    looked, may_go_on, look = threading.Event(), threading.Event(), Session._first_buffered
+
+    def look_and_wait(self: Session, asked: TopicPartition) -> int | None:
+        found = look(self, asked)
+        looked.set()
+        may_go_on.wait(PATIENCE_S)
+        return found
+
+    monkeypatch.setattr(Session, "_first_buffered", look_and_wait)
+
+    async def dialogue() -> list[int]:
+        async with AsyncConsumer(bootstrap) as consumer:
+            await consumer.assign([place])
+            found = [await consumer.poll(PATIENCE_S) for _ in range(5)]
+            pausing = asyncio.create_task(consumer.pause([place]))
+            await asyncio.to_thread(looked.wait, PATIENCE_S)
+            pausing.cancel()
+            polling = asyncio.create_task(consumer.poll())
+            await asyncio.wait({polling}, timeout=0.05)
+            may_go_on.set()
+            await consumer.resume([place])
+            found.append(await polling)
+            found += [await consumer.poll(PATIENCE_S) for _ in range(14)]
+            return [message.offset for message in found if message is not None]
+
+    assert asyncio.run(asyncio.wait_for(dialogue(), PATIENCE_S * 2)) == list(range(20))

@@ -1,6 +1,8 @@
-"""Topics that are first used while a broker is down, as an operator sees them; real processes."""
+"""Outages as an operator sees them, and what is left of them; real processes."""
 
 import json
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -54,6 +56,9 @@ class Operator:
     def lose(self, number: int) -> None:
         self.cluster.nodes[number].kill()
         self.cluster.wait_replaced(number)
+
+    def health(self) -> str:
+        return " ".join(self.json("cluster", "health", code=1)["reasons"])
 
     def replicas(self, topic: str) -> set[tuple[int, ...]]:
         seen = self.cluster.view().partitions
@@ -114,3 +119,28 @@ def test_repair_mends_topics_that_were_left_with_too_few_replicas(tmp_path: Path
         operator.run("partition", "repair", "single", "--replication-factor", "2", "--yes")
         assert {len(each) for each in operator.replicas("single")} == {2}
         assert eventually(lambda: not cluster.problems(("orders", OFFSETS)))
+
+
+def test_a_voter_that_comes_back_with_an_empty_disk_is_named_until_it_votes_again(
+    tmp_path: Path,
+) -> None:
+    with ClusterProcesses(tmp_path) as cluster:
+        operator = Operator(cluster)
+        lost = next(number for number in cluster.nodes if number != cluster.controller())
+        node = cluster.nodes[lost]
+        node.kill()
+        shutil.rmtree(node.data)
+        node.start()
+        assert node.log_lines("this broker does not vote: it came back with an empty disk")
+        named = f"broker {lost} came back with an empty disk and does not vote"
+        eventually(lambda: named in operator.health(), PATIENCE_S)
+        assert "if one more is lost, no controller can be elected" in operator.health()
+        votes = operator.json("cluster", "status")["quorum"]["votes"]
+        assert (votes["returned"], votes["losses_left"]) == ([lost], 0)
+
+        commands = re.findall("`barnabas ([^`]+)`", operator.health())
+        assert [each.split()[1] for each in commands] == ["demote", "promote"]
+        for command in commands:
+            operator.run(*command.split())
+        operator.run("cluster", "health", "--exit-when-healthy", "--timeout", "90s")
+        assert operator.json("cluster", "status")["quorum"]["votes"]["losses_left"] == 1

@@ -236,6 +236,11 @@ def topics_do_not_grow(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Controlling, "grow", lambda _: None)
 
 
+def leader_keeps_leading_on_a_full_disk(patch: pytest.MonkeyPatch) -> None:
+    """A leader goes on to lead whose disk has refused every append for long."""
+    patch.setattr(InSync, "resigns", property(lambda _: False, lambda *_: None))
+
+
 KILLS = ClusterFaults(
     machine=Faults(delay_ms_max=20, sync_ms_max=10, kill_gap_ms=3_000, power_cut_gap_ms=4_000),
     targeted=0.9,
@@ -276,6 +281,13 @@ STOPS = ClusterFaults(
 )
 """Brokers stop as they should, on a network that is slow."""
 
+FULL = ClusterFaults(
+    flush_on_ack=False,
+    machine=Faults(delay_ms_max=20, sync_ms_max=10, full_disk_gap_ms=2_000),
+    full_ms_max=8_000,
+)
+"""The disk of one machine is full for long, and nothing else goes wrong."""
+
 QUICK: list[tuple[Patch, Theme, ClusterFaults | None]] = [
     (cut_to_high_watermark, Theme.LOG, KILLS),
     (nobody_diverges, Theme.LOG, KILLS),
@@ -287,6 +299,7 @@ QUICK: list[tuple[Patch, Theme, ClusterFaults | None]] = [
     (retry_answers_newest_offset, Theme.LOG, KILLS),
     (votes_are_not_synced, Theme.LOG, None),
     (topics_do_not_grow, Theme.LOG, KILLS),
+    (leader_keeps_leading_on_a_full_disk, Theme.LOG, FULL),
 ]
 """Caught within a few seeds."""
 MUTANTS = [

@@ -1,14 +1,16 @@
 """What brokers answer becomes a picture of the cluster, and one verdict with its reasons."""
 
+import io
 from collections.abc import Sequence
 
 import pytest
 from rich.console import Console
 
 from barnabas.cli.factors import Factors, replicated
-from barnabas.cli.health import SILENCE_MS, Verdict, verdict
+from barnabas.cli.health import Verdict, verdict
 from barnabas.cli.overview import Answers, Overview, overview
 from barnabas.cli.status import draw_status
+from barnabas.cli.votes import SILENCE_MS
 from barnabas.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterResponse,
@@ -26,6 +28,7 @@ from barnabas.protocol.messages.metadata import MetadataResponsePartition, Metad
 
 NOW_MS = 1_000_000
 DISK = [DescribeLogDirsResult(total_bytes=100, usable_bytes=50)]
+ADDRESSES = {number: f"10.0.0.{number}:9192" for number in (1, 2, 3)}
 
 
 def broker(number: int, *, fenced: bool = False) -> DescribeClusterBroker:
@@ -49,8 +52,13 @@ def topic(*partitions: MetadataResponsePartition, name: str = "orders") -> Metad
     return MetadataResponseTopic(name=name, partitions=list(partitions))
 
 
-def voter(number: int, *, end: int = 50, heard_ms: int = NOW_MS) -> ReplicaState:
-    return ReplicaState(replica_id=number, log_end_offset=end, last_fetch_timestamp=heard_ms)
+def voter(number: int, *, end: int = 50, heard_ms: int = NOW_MS, disk: int = 1) -> ReplicaState:
+    return ReplicaState(
+        replica_id=number,
+        replica_directory_id=bytes([disk]) * 16,
+        log_end_offset=end,
+        last_fetch_timestamp=heard_ms,
+    )
 
 
 def quorum(
@@ -89,6 +97,7 @@ def seen(
             configured=configured or {},
         ),
         disks=disks or {},
+        voter_addresses=ADDRESSES,
     )
     return overview(answers, now_ms)
 
@@ -276,3 +285,86 @@ def test_the_table_names_everybody() -> None:
     text = screen.export_text()
     for word in ("healthy", "h:9001", "up, controller", "epoch 7", "observer", "offline"):
         assert word in text
+
+
+GONE_MS = NOW_MS - 10 * SILENCE_MS
+NEXT_LOSS = "if one more is lost, no controller can be elected"
+
+
+def test_a_voter_that_came_back_with_an_empty_disk_is_named_with_what_gives_it_a_vote() -> None:
+    decided_by = quorum(
+        voter(1), voter(2, heard_ms=GONE_MS), voter(3), observers=[voter(2, disk=7)]
+    )
+    found = seen(FINE, decided_by=decided_by)
+    health = verdict(found)
+    assert (health.verdict, health.warnings) == (Verdict.DEGRADED, [])
+    assert health.reasons == [
+        f"2 of 3 voters can decide on metadata: {NEXT_LOSS}",
+        "broker 2 came back with an empty disk and does not vote; to give it its vote again: "
+        "`barnabas cluster demote 2`, then "
+        "`barnabas cluster promote 2 --peer-listen 10.0.0.2:9192`",
+    ]
+    assert found.quorum is not None
+    assert found.quorum.as_json()["votes"] == {
+        "voters": [1, 2, 3],
+        "caught_up": [1, 3],
+        "returned": [2],
+        "without_vote": [],
+        "losses_left": 0,
+    }
+
+
+def test_a_disk_that_was_lost_is_no_longer_heard_though_it_is_remembered() -> None:
+    decided_by = quorum(
+        voter(1), voter(2), voter(3), observers=[voter(2, heard_ms=GONE_MS, disk=7)]
+    )
+    assert verdict(seen(FINE, decided_by=decided_by)).verdict is Verdict.HEALTHY
+
+
+def test_a_voter_that_is_down_says_what_the_next_loss_means_and_who_could_vote() -> None:
+    brokers = [broker(number) for number in (1, 2, 3, 4)]
+    decided_by = quorum(voter(1), voter(2), voter(3, heard_ms=GONE_MS), observers=[voter(4)])
+    reasons = verdict(seen(FINE, brokers=brokers, decided_by=decided_by)).reasons
+    assert reasons == [
+        "voter 3 has not been heard by the controller for 50s",
+        f"2 of 3 voters can decide on metadata: {NEXT_LOSS}",
+        "broker 4 runs and does not vote; to give it a vote: "
+        "`barnabas cluster promote 4 --peer-listen HOST:PORT`",
+    ]
+
+
+def test_a_quorum_that_stands_another_loss_does_not_speak_of_one() -> None:
+    voters = [voter(number) for number in (1, 2, 3, 4)]
+    decided_by = quorum(*voters, voter(5, heard_ms=GONE_MS), observers=[voter(5, disk=7)])
+    reasons = verdict(seen(FINE, decided_by=decided_by)).reasons
+    assert len(reasons) == 1
+    assert "broker 5 came back with an empty disk" in reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("voters", "observers", "warned"),
+    [
+        ([1], [], False),
+        ([1], [2], False),
+        ([1], [2, 3], True),
+        ([1, 2], [], False),
+        ([1, 2], [3], True),
+        ([1, 2, 3], [4, 5], False),
+        ([1, 2, 3, 4], [], False),
+    ],
+)
+def test_too_few_voters_are_a_warning_where_other_brokers_could_vote(
+    voters: list[int], observers: list[int], warned: bool
+) -> None:
+    decided_by = quorum(*map(voter, voters), observers=[voter(each) for each in observers])
+    health = verdict(seen(FINE, decided_by=decided_by))
+    assert (health.verdict, health.reasons) == (Verdict.HEALTHY, [])
+    assert [NEXT_LOSS in each for each in health.warnings[:1]] == [True] * warned
+    assert len(health.warnings) == (1 + len(observers) if warned else 0)
+    assert health.as_json()["warnings"] == health.warnings
+
+
+def test_status_says_how_many_losses_the_quorum_stands() -> None:
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(draw_status(seen(FINE)))
+    assert "3 of 3 voters caught up, stands the loss of 1" in console.export_text()

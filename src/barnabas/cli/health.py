@@ -2,22 +2,21 @@
 
 healthy       every partition has the replicas it is to have, all in sync; every voter is heard
 degraded      all data can be read and written; what the next failure would need is missing
-unavailable   a partition cannot be read, or not be written with acks=all, or nobody controls
+unavailable   a partition cannot be read, or not be written with acks=all, or no broker controls
+
+A warning is about the way a cluster is set up: nothing is missing, but it would not stand a loss.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from barnabas.cli.durations import format_duration
 from barnabas.cli.output import plural
-from barnabas.cli.overview import SILENT, UP, Broker, Overview
+from barnabas.cli.overview import SILENT, UP, Broker, Overview, Quorum
 from barnabas.cli.scopes import Place
+from barnabas.cli.votes import lacks_contact, lags, lost_votes, too_few_voters
 
-SILENCE_MS = 5_000
-"""A voter that was not heard for longer is missing; they fetch every half second at the latest."""
-LAG_RECORDS = 1_000
-"""A voter that is further behind could not lead soon."""
 DISK_LEFT = 0.05
 """With less of its disk left a broker will soon refuse writes."""
 SHOWN = 3
@@ -43,20 +42,23 @@ class Health:
 
     verdict: Verdict
     reasons: list[str]
+    warnings: list[str] = field(default_factory=list)
+    """What an operator should change though the verdict does not depend on it."""
 
     def as_json(self) -> dict[str, object]:
         """Return what --json prints."""
-        return {"verdict": self.verdict.value, "reasons": self.reasons}
+        return {
+            "verdict": self.verdict.value,
+            "reasons": self.reasons,
+            "warnings": self.warnings,
+        }
 
 
 def verdict(found: Overview) -> Health:
     """Say how a cluster is, and why."""
-    grave, minor = list(_grave(found)), list(_minor(found))
-    if grave:
-        return Health(verdict=Verdict.UNAVAILABLE, reasons=grave + minor)
-    if minor:
-        return Health(verdict=Verdict.DEGRADED, reasons=minor)
-    return Health(verdict=Verdict.HEALTHY, reasons=[])
+    grave, minor, warnings = list(_grave(found)), list(_minor(found)), list(_warnings(found))
+    word = Verdict.UNAVAILABLE if grave else Verdict.DEGRADED if minor else Verdict.HEALTHY
+    return Health(verdict=word, reasons=grave + minor, warnings=warnings)
 
 
 def _grave(found: Overview) -> Iterable[str]:
@@ -94,13 +96,27 @@ def _minor(found: Overview) -> Iterable[str]:
             "min.insync.replicas: without one broker they refuse acks=all; "
             "`barnabas partition repair` adds replicas"
         )
-    for voter in found.quorum.voters if found.quorum is not None else ():
-        if voter.last_contact_ms is None or voter.last_contact_ms > SILENCE_MS:
+    if found.quorum is not None and found.quorum.leader is not None:
+        yield from _missing_voters(found.quorum)
+
+
+def _missing_voters(quorum: Quorum) -> Iterable[str]:
+    votes = quorum.votes
+    for voter in quorum.voters:
+        if voter.id in votes.returned:
+            continue
+        if lacks_contact(voter):
             heard = voter.last_contact_ms
             when = "since its election" if heard is None else f"for {format_duration(heard)}"
             yield f"voter {voter.id} has not been heard by the controller {when}"
-        elif voter.lag is not None and voter.lag > LAG_RECORDS:
-            yield f"voter {voter.id} is {plural(voter.lag, 'record')} behind"
+        elif lags(voter):
+            yield f"voter {voter.id} is {plural(voter.lag or 0, 'record')} behind"
+    yield from lost_votes(votes, quorum.addresses)
+
+
+def _warnings(found: Overview) -> Iterable[str]:
+    if found.quorum is not None and found.quorum.leader is not None:
+        yield from too_few_voters(found.quorum.votes, found.quorum.addresses)
 
 
 def _leaves_waiting(broker: Broker) -> bool:

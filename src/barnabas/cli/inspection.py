@@ -68,9 +68,11 @@ def gather(wire: Wire) -> Answers:
     # Last, because a broker without a controller may never answer, nor what is asked after it.
     troubles: list[str] = []
     quorum: DescribeQuorumResponsePartitionData | None = None
+    addresses: dict[int, str] = {}
     reassignments: Sequence[OngoingTopicReassignment] = ()
     try:
-        quorum = describe_quorum(wire)
+        asked = ask_quorum(wire)
+        quorum, addresses = asked.topics[0].partitions[0], voter_addresses(asked)
         reassignments = list_reassignments(wire)
     except LinkError as error:
         troubles.append(f"the controller does not answer: {error}")
@@ -83,6 +85,7 @@ def gather(wire: Wire) -> Answers:
         disks=disks,
         troubles=troubles,
         feature_level=level,
+        voter_addresses=addresses,
     )
 
 
@@ -108,13 +111,26 @@ def describe_cluster(wire: Wire) -> DescribeClusterResponse:
 
 def describe_quorum(wire: Wire) -> DescribeQuorumResponsePartitionData:
     """Return who votes on metadata, and how far each of them is."""
+    return ask_quorum(wire).topics[0].partitions[0]
+
+
+def ask_quorum(wire: Wire) -> DescribeQuorumResponse:
+    """Return the same with where voters listen for other brokers."""
     partitions = [DescribeQuorumRequestPartitionData(partition_index=0)]
     topic = DescribeQuorumRequestTopicData(topic_name=METADATA_TOPIC, partitions=partitions)
     answer = wire.ask_any(DescribeQuorumRequest(topics=[topic]), DescribeQuorumResponse)
     require(answer.error_code, "The quorum cannot be described")
-    found = answer.topics[0].partitions[0]
-    require(found.error_code, "The quorum cannot be described")
-    return found
+    require(answer.topics[0].partitions[0].error_code, "The quorum cannot be described")
+    return answer
+
+
+def voter_addresses(answer: DescribeQuorumResponse) -> dict[int, str]:
+    """Return where each voter listens for other brokers."""
+    return {
+        node.node_id: f"{node.listeners[0].host}:{node.listeners[0].port}"
+        for node in answer.nodes
+        if node.listeners
+    }
 
 
 def list_reassignments(wire: Wire) -> list[OngoingTopicReassignment]:

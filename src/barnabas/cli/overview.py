@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 
 from barnabas.cli.factors import Factors
 from barnabas.cli.scopes import Place
+from barnabas.cli.votes import Votes, votes
 from barnabas.protocol.messages.describe_cluster import DescribeClusterResponse
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsResult
 from barnabas.protocol.messages.describe_quorum import (
@@ -42,6 +43,8 @@ class Answers:
     """By broker; why there is no answer where there is none."""
     troubles: Sequence[str] = ()
     feature_level: int | None = None
+    voter_addresses: Mapping[int, str] = field(default_factory=dict)
+    """Where voters listen for other brokers, by their number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +88,13 @@ class Quorum:
     high_watermark: int
     voters: list[Member]
     observers: list[Member]
+    addresses: Mapping[int, str]
+    """Where voters listen for other brokers, by their number."""
+
+    @property
+    def votes(self) -> Votes:
+        """Whose votes count, and whose could."""
+        return votes(self.voters, self.observers)
 
     def as_json(self) -> dict[str, object]:
         """Return what --json prints."""
@@ -94,6 +104,7 @@ class Quorum:
             "high_watermark": self.high_watermark,
             "voters": [each.as_json() for each in self.voters],
             "observers": [each.as_json() for each in self.observers],
+            "votes": self.votes.as_json(),
         }
 
 
@@ -153,7 +164,7 @@ def overview(answers: Answers, now_ms: int) -> Overview:
     return Overview(
         cluster_id=answers.cluster.cluster_id,
         brokers=_brokers(answers),
-        quorum=None if answers.quorum is None else _quorum(answers.quorum, now_ms),
+        quorum=_quorum(answers, now_ms),
         partitions=_partitions(answers),
         troubles=list(answers.troubles),
         feature_level=answers.feature_level,
@@ -202,7 +213,10 @@ def _disk_free(disks: Sequence[DescribeLogDirsResult] | str) -> float | None:
     return min(shares, default=None)
 
 
-def _quorum(answer: DescribeQuorumResponsePartitionData, now_ms: int) -> Quorum:
+def _quorum(answers: Answers, now_ms: int) -> Quorum | None:
+    answer = answers.quorum
+    if answer is None:
+        return None
     leader = next(
         (each for each in answer.current_voters if each.replica_id == answer.leader_id), None
     )
@@ -227,6 +241,7 @@ def _quorum(answer: DescribeQuorumResponsePartitionData, now_ms: int) -> Quorum:
         high_watermark=answer.high_watermark,
         voters=sorted(map(member, answer.current_voters), key=lambda each: each.id),
         observers=sorted(map(member, answer.observers), key=lambda each: each.id),
+        addresses=answers.voter_addresses,
     )
 
 

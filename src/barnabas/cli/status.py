@@ -34,6 +34,8 @@ def draw_health(health: Health) -> "Text":
     lines = Text(health.verdict.value, style=f"bold {COLOURS[health.verdict]}")
     for reason in health.reasons:
         lines.append(f"\n  {reason}", style="not bold default")
+    for warning in health.warnings:
+        lines.append(f"\n  warning: {warning}", style="not bold default")
     return lines
 
 
@@ -58,9 +60,11 @@ def _brokers(found: Overview) -> "Table":
 
 def _quorum_line(quorum: Quorum) -> str:
     leader = "no leader" if quorum.leader is None else f"leader {quorum.leader}"
+    votes = quorum.votes
     return (
         f"Quorum  {leader}  epoch {quorum.epoch}  high watermark {quorum.high_watermark}  "
-        f"{plural(len(quorum.voters), 'voter')}"
+        f"{len(votes.caught_up)} of {plural(len(votes.voters), 'voter')} caught up, "
+        f"stands the loss of {votes.losses_left}"
     )
 
 

@@ -14,8 +14,9 @@ costs more than a record does. Nothing spins: the loop sleeps until it is woken.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -32,13 +33,14 @@ from barnabas.client.messages import (
     produce_arguments,
 )
 from barnabas.client.producer import open_producer
-from barnabas.client.pump import Pump
+from barnabas.client.pump import LAST_FLUSH_S, Pump
 from barnabas.client.session import OnPartitions, Session, Start
 from barnabas.client.settings import DEFAULT_BOOTSTRAP, Settings, for_consumer, for_producer
 from barnabas.model.ids import TopicPartition
 
-# How long the consumer's thread stays in librdkafka; commits and seeks wait behind it.
 SLICE_S = 0.1
+"""How long a thread stays in librdkafka: commits and seeks wait behind it, and so does a program
+that ends while a cancelled call runs."""
 
 T = TypeVar("T")
 
@@ -81,8 +83,7 @@ class AsyncProducer:
 
     async def send_async(self, topic: str, record: Record | Data) -> asyncio.Future[SendResult]:
         """Queue one record, waiting only for room; the future says what became of it."""
-        if self._closed:
-            raise ClosedError("this producer is closed; make another one")
+        self._require_open()
         arguments = produce_arguments(
             topic, record if isinstance(record, Record) else Record(value=record)
         )
@@ -91,11 +92,13 @@ class AsyncProducer:
             try:
                 self._kafka.produce(**arguments, on_delivery=self._deliveries.report(future))
             except BufferError:
-                await self._deliveries.room()
+                await self._room()
             except KafkaException as exception:
                 self._deliveries.refuse(future, exception)
                 return future
             else:
+                if self._closed:  # from another thread: it may have flushed before this record
+                    await asyncio.to_thread(self._pump.give_up_late)
                 await self._deliveries.breathe()
                 return future
 
@@ -107,15 +110,24 @@ class AsyncProducer:
 
     async def flush(self) -> None:
         """Return once every queued record is decided."""
-        await asyncio.to_thread(self._kafka.flush)
+        while await asyncio.to_thread(self._kafka.flush, SLICE_S):
+            pass
         await self._deliveries.idle()
 
-    async def close(self) -> None:
-        """Flush and stop; raises if records were left over after ten seconds."""
+    async def close(self, timeout_s: float = LAST_FLUSH_S) -> None:
+        """Flush and stop; raises `NotDeliveredError` if records were left over after that time.
+
+        Every future ends, in either case: that of a record that was left over with
+        `NotDeliveredError`.
+        """
         self._closed = True
-        left = await asyncio.to_thread(self._pump.shut)
+        left = await asyncio.to_thread(self._pump.shut, timeout_s)
+        # The reports are in by now, and the loop ends the futures in their order.
+        await asyncio.sleep(0)
         if left:
-            raise NotDeliveredError(f"{left} records were still undelivered at close")
+            raise NotDeliveredError(
+                f"{left} records were not delivered within {timeout_s:g} s, and were given up"
+            )
 
     async def __aenter__(self) -> Self:
         return self
@@ -128,9 +140,27 @@ class AsyncProducer:
     ) -> None:
         await self.close()
 
+    async def _room(self) -> None:
+        """Wait for room in the queue; the record is not queued where that is cancelled."""
+        try:
+            await self._deliveries.room()
+            self._require_open()
+        except BaseException:
+            self._deliveries.forget()
+            raise
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ClosedError("this producer is closed; make another one")
+
 
 class AsyncConsumer:
-    """Reads records in an event loop; one task at a time may poll."""
+    """Reads records in an event loop; one task at a time may poll.
+
+    A call that is cancelled while librdkafka works on it runs to its end on the consumer's thread.
+    The session therefore belongs to whoever holds its lock: that thread for the length of a call,
+    the loop for as long as it takes to hand out a message.
+    """
 
     def __init__(
         self,
@@ -147,7 +177,8 @@ class AsyncConsumer:
         )
         self._session = Session(properties, grouped=group is not None)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="barnabas-consumer")
-        self._filling: asyncio.Future[None] | None = None
+        self._lock = threading.Lock()
+        self._closing = False
 
     async def subscribe(
         self,
@@ -170,23 +201,25 @@ class AsyncConsumer:
 
         Cancelling loses nothing: a message that arrives meanwhile is handed out next time.
         """
-        self._session.require_open()
-        self._session.settle()
         loop = asyncio.get_running_loop()
         deadline_s = None if timeout_s is None else loop.time() + timeout_s
-        while (message := self._session.take()) is None:
+        while (message := self._take()) is None:
             left_s = SLICE_S if deadline_s is None else deadline_s - loop.time()
-            await self._fill(max(0.0, min(SLICE_S, left_s)))
+            await self._run(self._session.fill, max(0.0, min(SLICE_S, left_s)))
             if left_s <= 0:
-                return self._session.take()
+                return self._take()
         return message
 
     async def commit(
         self, offsets: Mapping[TopicPartition, int] | None = None, *, wait: bool = True
     ) -> None:
         """Commit every message handed out so far, or the given next offsets."""
-        self._session.settle()
-        await self._run(lambda: self._session.commit(offsets, wait=wait))
+
+        def commit() -> None:
+            self._session.settle()
+            self._session.commit(offsets, wait=wait)
+
+        await self._run(commit)
 
     async def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Read nothing of these partitions until `resume`."""
@@ -227,27 +260,54 @@ class AsyncConsumer:
     ) -> None:
         await self._end(settled=kind is None)
 
-    async def __aiter__(self) -> AsyncIterator[Message]:
-        while not self._session.closed:
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Message:
+        while not self._closing:
             message = await self.poll(SLICE_S)
             if message is not None:
-                yield message
+                return message
+        raise StopAsyncIteration
 
-    async def _fill(self, timeout_s: float) -> None:
-        # A cancelled poll leaves its fetch running; the next poll waits for that one.
-        if self._filling is None or self._filling.done():
-            loop = asyncio.get_running_loop()
-            self._filling = loop.run_in_executor(self._thread, self._session.fill, timeout_s)
-        await asyncio.shield(self._filling)
+    def _take(self) -> Message | None:
+        """Hand out the next message; None while the thread is at work for a cancelled call."""
+        self._require_open()
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            self._session.settle()
+            return self._session.take()
+        finally:
+            self._lock.release()
 
     async def _end(self, *, settled: bool) -> None:
-        if self._session.closed:
+        if self._closing:
             return
-        if settled:
-            self._session.settle()
-        await self._run(self._session.close)
+
+        def close() -> None:
+            if settled:
+                self._session.settle()
+            self._session.close()
+
+        ending = self._submit(close)
+        self._closing = True
         self._thread.shutdown(wait=False)
+        # Not cancelled with its caller: a consumer that does not leave holds up its group.
+        await asyncio.shield(asyncio.wrap_future(ending))
 
     async def _run(self, work: Callable[..., T], *arguments: object) -> T:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, work, *arguments)
+        """Run a call on the thread. Cancelled before it begins it never does, else it goes on."""
+        self._require_open()
+        return await asyncio.wrap_future(self._submit(work, *arguments))
+
+    def _submit(self, work: Callable[..., T], *arguments: object) -> Future[T]:
+        def locked() -> T:
+            with self._lock:
+                return work(*arguments)
+
+        return self._thread.submit(locked)
+
+    def _require_open(self) -> None:
+        if self._closing:
+            raise ClosedError("this consumer is closed; make another one")

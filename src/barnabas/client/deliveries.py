@@ -1,7 +1,8 @@
 """How delivery reports cross from librdkafka's callbacks to futures.
 
 `settling` is the plain way, for `concurrent.futures`. `Deliveries` is the asyncio way: reports
-are collected on the pump's thread and drained in the loop, many to a wake-up.
+are collected on the pump's thread and drained in the loop, many to a wake-up. A loop that was
+closed runs nothing any more, so the pump's thread then ends the futures itself.
 """
 
 import asyncio
@@ -13,10 +14,12 @@ from contextlib import suppress
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import Message as RawMessage
 
-from barnabas.client.errors import from_error, from_exception
+from barnabas.client.errors import ClientError, NotDeliveredError, from_error, from_exception
 from barnabas.client.messages import SendResult, result_from
 
 BREATH_RECORDS = 256
+PURGED = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
+"""Why records are not delivered that `close` gives up."""
 
 OnDelivery = Callable[[KafkaError | None, RawMessage], None]
 
@@ -30,9 +33,17 @@ def settling(future: Future[SendResult]) -> OnDelivery:
         if error is None:
             future.set_result(result_from(message))
         else:
-            future.set_exception(from_error(error))
+            future.set_exception(failure(error, message))
 
     return on_delivery
+
+
+def failure(error: KafkaError, message: RawMessage) -> ClientError:
+    """Return why a record was not delivered; where it was given up, say which topic it was for."""
+    found = from_error(error)
+    if isinstance(found, NotDeliveredError):
+        return NotDeliveredError(f'a record for topic "{message.topic()}": {found}', found.code)
+    return found
 
 
 class Deliveries:
@@ -52,9 +63,14 @@ class Deliveries:
         self._outstanding += 1
         return self._loop.create_future()
 
+    def forget(self) -> None:
+        """Count on one record less, which was never queued."""
+        self._outstanding -= 1
+        self._progress.set()
+
     def refuse(self, future: asyncio.Future[SendResult], exception: KafkaException) -> None:
         """Fail a record that was never queued."""
-        self._outstanding -= 1
+        self.forget()
         future.set_exception(from_exception(exception))
 
     def report(self, future: asyncio.Future[SendResult]) -> OnDelivery:
@@ -63,10 +79,12 @@ class Deliveries:
         def on_delivery(error: KafkaError | None, message: RawMessage) -> None:
             self._arrived.append((future, error, message))
             # A second wake-up for the same drain is harmless, so no lock is needed here.
-            if not self._scheduled:
+            if not self._scheduled or self._loop.is_closed():
                 self._scheduled = True
-                with suppress(RuntimeError):  # the loop is gone, and with it whoever waited
+                try:
                     self._loop.call_soon_threadsafe(self._drain)
+                except RuntimeError:  # the loop is closed
+                    self._drain()
 
         return on_delivery
 
@@ -90,10 +108,14 @@ class Deliveries:
         while self._arrived:
             future, error, message = self._arrived.popleft()
             self._outstanding -= 1
-            if future.cancelled():
+            if future.done():
                 continue
-            if error is None:
-                future.set_result(result_from(message))
-            else:
-                future.set_exception(from_error(error))
-        self._progress.set()
+            with suppress(RuntimeError):  # the loop is closed: nothing can wait for it
+                if error is None:
+                    future.set_result(result_from(message))
+                else:
+                    future.set_exception(failure(error, message))
+                    if error.code() in PURGED:
+                        future.exception()  # `close` raises, so that asyncio need not log each
+        with suppress(RuntimeError):
+            self._progress.set()

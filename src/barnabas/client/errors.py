@@ -102,8 +102,16 @@ _CLASSES: dict[int, tuple[type[ClientError], str]] = {
             "send less, or raise message.max.bytes here and max.message.bytes on the topic",
             (KafkaError.MSG_SIZE_TOO_LARGE,),
         ),
-        (NotDeliveredError, "", (KafkaError._MSG_TIMED_OUT, KafkaError._PURGE_QUEUE)),
-        (NotDeliveredError, "", (KafkaError._PURGE_INFLIGHT,)),
+        (
+            NotDeliveredError,
+            "no broker acknowledged the record in time",
+            (KafkaError._MSG_TIMED_OUT,),
+        ),
+        (
+            NotDeliveredError,
+            "the producer was closed before a broker acknowledged the record",
+            (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT),
+        ),
         (
             GroupError,
             "the group has rebalanced or its coordinator is away; poll again",

@@ -26,7 +26,7 @@ from barnabas.client.messages import (
     SendResult,
     produce_arguments,
 )
-from barnabas.client.pump import Pump
+from barnabas.client.pump import LAST_FLUSH_S, Pump
 from barnabas.client.settings import (
     DEFAULT_BOOTSTRAP,
     Setting,
@@ -57,9 +57,9 @@ class Producer:
         )
         self._kafka = open_producer(properties)
         self._closed = False
-        pump = Pump(self._kafka)
-        # Runs on close, on collection and at exit: what was accepted is not forgotten quietly.
-        self._shut = weakref.finalize(self, pump.shut)
+        self._pump = Pump(self._kafka)
+        # Runs on collection and at exit: what was accepted is not forgotten quietly.
+        weakref.finalize(self, self._pump.shut)
 
     def send(
         self,
@@ -103,12 +103,18 @@ class Producer:
         if left:
             raise NotDeliveredError(f"{left} records were still undelivered after {timeout_s} s")
 
-    def close(self) -> None:
-        """Flush and stop; raises if records were left over after ten seconds."""
+    def close(self, timeout_s: float = LAST_FLUSH_S) -> None:
+        """Flush and stop; raises `NotDeliveredError` if records were left over after that time.
+
+        Every future ends, in either case: that of a record that was left over with
+        `NotDeliveredError`.
+        """
         self._closed = True
-        left = self._shut()
+        left = self._pump.shut(timeout_s)
         if left:
-            raise NotDeliveredError(f"{left} records were still undelivered at close")
+            raise NotDeliveredError(
+                f"{left} records were not delivered within {timeout_s:g} s, and were given up"
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -129,10 +135,13 @@ class Producer:
                 self._kafka.produce(**arguments, on_delivery=settling(future))
             except BufferError:
                 self._kafka.poll(ROOM_WAIT_S)
+                self._require_open()
             except confluent_kafka.KafkaException as exception:
                 future.set_exception(from_exception(exception))
                 return
             else:
+                if self._closed:  # by another thread, which may have flushed before this record
+                    self._pump.give_up_late()
                 return
 
     def _require_open(self) -> None:

@@ -94,13 +94,19 @@ class Session:
         self._call(self._kafka.assign, native)
 
     def fill(self, timeout_s: float) -> None:
-        """Wait for one message, then take along whatever else has arrived."""
+        """Wait for one message, unless one is buffered, then take along what else has arrived.
+
+        Each call of librdkafka may revoke partitions or raise. What was read before that call is
+        in the buffer by then: `forget` finds it, and an exception does not lose it.
+        """
+        if self._buffer:
+            return
         first = self._call(self._kafka.poll, timeout_s)
         if first is None:
             return
+        self._keep([first])
         # `consume` with a timeout would wait for all it was asked for, not for the first.
-        rest = self._call(self._kafka.consume, READ_AHEAD, 0)
-        self._buffer.extend(raw for raw in (first, *rest) if self._matters(raw))
+        self._keep(self._call(self._kafka.consume, READ_AHEAD, 0))
 
     def take(self) -> Message | None:
         """Hand out the next buffered message, or raise the error that stands in its place."""
@@ -205,6 +211,9 @@ class Session:
         if isinstance(start, int):
             return start
         return self.offsets(place)[START_NAMES.index(start)]
+
+    def _keep(self, read: Iterable[RawMessage]) -> None:
+        self._buffer.extend(raw for raw in read if self._matters(raw))
 
     def _matters(self, raw: RawMessage) -> bool:
         if raw.error() is None:

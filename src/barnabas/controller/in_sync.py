@@ -12,8 +12,9 @@ function of its own, and every one was once missing somewhere:
                           whose fetches the leader saw, not a later one with less (KIP-903)
 
 A leader whose log turned out to be damaged leaves itself out (ours: `GIVES_UP` where Kafka says how
-far a leader has recovered). Somebody in sync leads then, and the old leader is not trusted with
-anything it had.
+far a leader has recovered). Another in-sync replica leads then, and the old leader is not trusted
+with anything it had. A leader whose disk refuses appends leaves itself out as well (`RESIGNS`); it
+still has everything that it acknowledged.
 
 Codes are Kafka's: FENCED_LEADER_EPOCH and INVALID_UPDATE_VERSION for what is over, NOT_CONTROLLER
 for what this controller has not heard of yet, which means that another one has.
@@ -42,6 +43,8 @@ ANY_EPOCH = -1
 
 GIVES_UP = 2
 """The recovery state of a leader whose log is damaged."""
+RESIGNS = 3
+"""The recovery state of a leader whose disk refuses appends."""
 
 
 class Altered(NamedTuple):
@@ -142,26 +145,32 @@ def _alter(
     if not all(may_be_in_sync(image, before, member) for member in members):
         raise ApiError(ErrorCode.INELIGIBLE_REPLICA)
     isr = in_order(before.replicas, [member.broker_id for member in members])
-    gone = gives_up(proposal)
+    gone = leaves(proposal)
     unclean = before.unclean if gone else proposal.leader_recovery_state != 0
     wanted = replace(before, isr=isr, unclean=unclean)
-    rules, untrusted = rules_of(topic, defaults), [leader] if gone else []
+    rules, untrusted = rules_of(topic, defaults), [leader] if gives_up(proposal) else []
     after = settle(before, wanted, rules, image.is_active, untrusted=untrusted)
     return records_of(topic, number, before, after), _answer(leader, number, after)
 
 
+def leaves(proposal: AlterPartitionRequestPartitionData) -> bool:
+    """Whether a leader wants another replica to lead."""
+    state = proposal.leader_recovery_state
+    return state in (GIVES_UP, RESIGNS) and bool(proposal.new_isr_with_epochs)
+
+
 def gives_up(proposal: AlterPartitionRequestPartitionData) -> bool:
-    """Whether a leader wants others to lead, for its own log is damaged."""
-    return proposal.leader_recovery_state == GIVES_UP and bool(proposal.new_isr_with_epochs)
+    """Whether it wants that because its own log is damaged."""
+    return proposal.leader_recovery_state == GIVES_UP and leaves(proposal)
 
 
 def _check_members(before: PartitionImage, proposal: AlterPartitionRequestPartitionData) -> None:
     """Refuse an ISR that cannot be one, whatever the state of its members."""
     proposed = [member.broker_id for member in proposal.new_isr_with_epochs]
-    recovering = proposal.leader_recovery_state != 0 and not gives_up(proposal)
+    recovering = proposal.leader_recovery_state != 0 and not leaves(proposal)
     if (
         len(set(proposed)) != len(proposed)
-        or (before.leader not in proposed) != gives_up(proposal)
+        or (before.leader not in proposed) != leaves(proposal)
         or not all(n in before.replicas for n in proposed)
         # Nobody is in sync with a leader that does not know yet what it has.
         or (recovering and (not before.unclean or len(proposed) > 1))

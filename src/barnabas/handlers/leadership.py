@@ -17,7 +17,7 @@ def leader_instead(node: Node, key: str | bytes, number: int, code: ErrorCode) -
     topic = image.topics.get(key) if isinstance(key, str) else image.topic_by_id(key)
     if topic is None or not 0 <= number < len(topic.partitions):
         return None
-    placed = topic.partitions[number]
+    placed = node.replicas.newest(topic)[number]
     return Leader(placed.leader, placed.leader_epoch)
 
 

@@ -73,7 +73,7 @@ def _encoded_topics(node: Node, version: int, operations: int | None) -> Work[En
     topics = Encoded()
     for topic in list(node.image.topics.values()):
         partitions, living = Encoded(), _living(node)
-        for index, partition in enumerate(topic.partitions):
+        for index, partition in enumerate(node.replicas.newest(topic)):
             if index and index % PARTITIONS_AT_ONCE == 0:
                 yield PARTITIONS_AT_ONCE
                 living = _living(node)
@@ -219,7 +219,8 @@ def trouble(partition: PartitionImage) -> ErrorCode:
 def _describe(node: Node, topic: TopicImage, operations: int | None) -> MetadataResponseTopic:
     living = _living(node)
     partitions = [
-        _partition(index, partition, living) for index, partition in enumerate(topic.partitions)
+        _partition(index, partition, living)
+        for index, partition in enumerate(node.replicas.newest(topic))
     ]
     return _described(topic, partitions, operations)
 

@@ -21,7 +21,7 @@ from barnabas.replication.following import Fetcher, Key
 class LocalCopy:
     """One copy during one leader epoch, between its partition and its fetcher."""
 
-    __slots__ = ("_fetcher", "_me", "_outbox", "_partition", "key", "leader_epoch")
+    __slots__ = ("_fetcher", "_is_held", "_me", "_outbox", "_partition", "key", "leader_epoch")
 
     def __init__(
         self, partition: Partition, fetcher: Fetcher, me: int, outbox: list[Effect]
@@ -29,14 +29,31 @@ class LocalCopy:
         self._partition = partition
         self._fetcher = fetcher
         self._me = me
+        self._is_held = False
         self._outbox = outbox
         self.key: Key = (partition.topic_id, partition.name.partition)
         self.leader_epoch = partition.leader_epoch
 
     def begin(self) -> None:
-        """Fill the partition's log from here on."""
+        """Fill the partition's log from here on, unless the disk refuses what is appended."""
         self._partition.keeper = self
         self._repair()
+        self._is_held = self._partition.append_failures.are_refused
+        if not self._is_held:
+            self._follow()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it still waits until the disk takes writes again."""
+        return self._is_held and self._partition.keeper is self
+
+    def go_on(self) -> None:
+        """Follow, for the disk takes writes again."""
+        self._is_held = False
+        self._partition.append_failures.ended()
+        self._follow()
+
+    def _follow(self) -> None:
         self._fetcher.follow(self)
         self.placed()
 
@@ -57,7 +74,14 @@ class LocalCopy:
     def damaged(self) -> None:
         """Give up everything from the damage on, and have it fetched again."""
         self._repair()
-        self._fetcher.follow(self)
+        if not self._is_held:
+            self._fetcher.follow(self)
+
+    def append_refused(self) -> None:
+        """Nothing is to be done: only a leader is told of this."""
+
+    def append_taken(self) -> None:
+        """Nothing is to be done: only a leader is told of this."""
 
     def retired(self) -> None:
         """Let go."""
@@ -114,8 +138,15 @@ class LocalCopy:
             # No batch ends there: the last one here lies about its offset.
             self._partition.found_damage(first.base_offset)
             raise CorruptBatchError(f"no batch of the leader's ends at {end_offset}")
+        failures = self._partition.append_failures
         try:
             log.append_copied(records, headers)
+        except OSError as error:
+            failures.refused(error, None)
+            raise
+        else:
+            if failures.are_refused:
+                failures.ended()
         finally:
             if log.end_offset > end_offset:
                 self._partition.has_copied(len(records))

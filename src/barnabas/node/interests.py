@@ -30,6 +30,12 @@ class Keeper(Protocol):
     def damaged(self) -> None:
         """Hear that stored records are damaged, from `damaged_at` on."""
 
+    def append_refused(self) -> None:
+        """Hear that the disk refused what the leader was to append."""
+
+    def append_taken(self) -> None:
+        """Hear that the disk took an append after it had refused one."""
+
     def retired(self) -> None:
         """Hear that the copy is not wanted any more."""
 

@@ -119,7 +119,7 @@ class LocalTopics:
         self._configure(topic, defaults)
         for number, partition in self.by_id.get(topic.topic_id, {}).items():
             if partition.placed != topic.partitions[number]:
-                self._give_role(partition, topic.partitions[number])
+                self.give_role(partition, topic.partitions[number])
 
     def report_strangers(self) -> None:
         """Go on with deletions that a stop cut short; report folders that no topic owns."""
@@ -177,7 +177,7 @@ class LocalTopics:
             if partition.config != config:
                 partition.configure(config)
 
-    def _give_role(self, partition: Partition, placed: PartitionImage) -> None:
+    def give_role(self, partition: Partition, placed: PartitionImage) -> None:
         """Have a copy lead or follow; where it coordinates, tell those whom that concerns."""
         before = partition.leads, partition.leader_epoch
         self._node.replicas.apply(partition, placed)

@@ -21,6 +21,7 @@ from barnabas.model.errors import ErrorCode, TooOldError
 from barnabas.model.ids import NodeId
 from barnabas.model.pending import Pending
 from barnabas.model.timers import Timer
+from barnabas.node.peers import voter_addresses
 from barnabas.protocol.messages.broker_heartbeat import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
@@ -194,11 +195,32 @@ class Membership:
             self._asking = False
             self._left.complete(None)
             return
-        if self.is_active:
+        if self.is_active and not self._ready.done:
+            self._tell_of_lost_vote()
             self._ready.complete(None)
         soon = response.is_fenced or self._left is not None
         interval_ms = self._node.settings.cluster.broker_heartbeat_interval_ms
         self._again(RETRY_MS if soon else interval_ms)
+
+    def _tell_of_lost_vote(self) -> None:
+        """Tell the operator where this broker is named as a voter, and has no vote.
+
+        A vote belongs to a number and a disk: who comes back with an empty one follows the metadata
+        log without a vote, and the next loss may leave no majority.
+        """
+        node, raft = self._node, self._node.quorum.raft
+        named = voter_addresses(node.settings.cluster.voters)
+        is_known = raft.voters.find(node.node_id) is not None
+        if raft.voters.includes(raft.key) or not (is_known or node.node_id in named):
+            return
+        peer = node.peer_address
+        promote = f"barnabas cluster promote {node.node_id} --peer-listen {peer.host}:{peer.port}"
+        event = "this broker does not vote, though its settings name it as a voter"
+        if is_known:
+            event = "this broker does not vote: it came back with an empty disk"
+            promote = f"barnabas cluster demote {node.node_id} && {promote}"
+        facts = {"voters": [voter.id for voter in raft.voters], "to_vote_again": promote}
+        node.outbox.append(Notice("warning", event, facts))
 
     def _complain(self, event: str, code: int) -> None:
         """Tell the operator once, not at every try."""

@@ -24,6 +24,7 @@ from barnabas.metadata.topic_config import TopicConfig
 from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
 from barnabas.model.ids import TopicId, TopicPartition
 from barnabas.model.ports import FileSlice
+from barnabas.node.append_failures import AppendFailures
 from barnabas.node.group_commit import GroupCommit
 from barnabas.node.interests import Copier, Keeper, Waiting, Watcher
 from barnabas.node.refusals import Refusals
@@ -71,8 +72,8 @@ class Partition:
         "_outbox",
         "_refusals",
         "_stamps",
-        "_storage_failed",
         "_waiting",
+        "append_failures",
         "config",
         "copiers",
         "damaged_at",
@@ -113,8 +114,7 @@ class Partition:
         self.placed = PartitionImage([], NOBODY)
         """Who holds and who leads it, as far as this copy was told."""
         self.leads = False
-        self.leader_id = NOBODY
-        self.leader_epoch = -1
+        self.leader_id, self.leader_epoch = NOBODY, -1
         self.in_sync: InSync | None = None
         """The other copies, where this one leads and there are any."""
         self.is_short = False
@@ -129,16 +129,17 @@ class Partition:
         self.copiers: dict[Copier, None] = {}
         """Followers, who read everything."""
         self.keeper: Keeper | None = None
-        """Whoever fills the log from a leader's, or sees to it that somebody else leads."""
+        """Fills the log from a leader's, or has another replica lead where this one cannot."""
         self.lost_records = False
         """Whether the disk lost what this copy had acknowledged: it must not lead unless it is the
         last, until it has everything again."""
         self.damaged_at: int | None = None
         """The first offset from which stored records turned out to be damaged."""
+        self.append_failures = AppendFailures(name, outbox)
+        """Whether the disk refuses what is written here."""
         self._waiting: deque[Waiting] = deque()
         self.retired = False
         self._flushing = False
-        self._storage_failed = False
         self._complained_of: tuple[str, int] | None = None
         self._outbox = outbox
         self._commits = commits
@@ -159,8 +160,9 @@ class Partition:
 
     @property
     def is_unfit(self) -> bool:
-        """Whether it should not begin to lead while others can: it lacks records, or may."""
-        return self.lost_records or (self.damaged_at is not None and not self.leads)
+        """Whether it should not begin to lead while others can: it lacks records, or room."""
+        cannot_begin = self.damaged_at is not None or self.append_failures.are_refused
+        return self.lost_records or (cannot_begin and not self.leads)
 
     def lead(self, placed: PartitionImage, me: int, now_ms: int) -> None:
         """Take the lead, or hear who else is in sync."""
@@ -519,15 +521,9 @@ class Partition:
         try:
             base_offset = self.log.append(records, header, self.leader_epoch)
         except OSError as error:
-            if not self._storage_failed:
-                self._storage_failed = True
-                facts = {"partition": str(self.name), "problem": str(error)}
-                self._outbox.append(Notice("error", "the disk refused an append", facts))
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk refused: {error}") from error
-        if self._storage_failed:
-            self._storage_failed = False
-            facts = {"partition": str(self.name)}
-            self._outbox.append(Notice("info", "the disk takes appends again", facts))
+            raise self.append_failures.refused(error, self.keeper) from error
+        if self.append_failures.are_refused:
+            self.append_failures.ended(self.keeper)
         return base_offset
 
     def _complain(self, event: str, offset: int, error: Exception) -> None:

@@ -8,15 +8,17 @@ reckons with either outcome, and the request is repeated.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from barnabas.controller.configs import catch_up_rate
-from barnabas.controller.in_sync import GIVES_UP
+from barnabas.controller.in_sync import GIVES_UP, RESIGNS
 from barnabas.effects import Address, Notice
-from barnabas.metadata.image import PartitionImage
+from barnabas.metadata.image import PartitionImage, TopicImage
 from barnabas.metadata.records import BrokerChanged, ConfigChanged, MetadataRecord
 from barnabas.model.errors import ErrorCode
 from barnabas.node.copying import LocalCopy
+from barnabas.node.held_copies import HeldCopies, takes_writes
 from barnabas.node.partition import Partition
 from barnabas.protocol.messages.alter_partition import (
     AlterPartitionRequest,
@@ -44,7 +46,7 @@ REFUSED = (
 
 
 class LedCopy:
-    """A copy that leads, as long as its log is good."""
+    """A copy that leads, as long as its log is good and its disk takes appends."""
 
     __slots__ = ("_partition", "_replicas")
 
@@ -56,10 +58,19 @@ class LedCopy:
         """Nobody needs to know: the high watermark has moved."""
 
     def damaged(self) -> None:
-        """Have somebody else lead who has what is damaged here."""
+        """Have another replica lead, which has what is damaged here."""
         if self._partition.in_sync is not None:
             self._partition.in_sync.gives_up = True
             self._replicas.consider(self._partition)
+
+    def append_refused(self) -> None:
+        """Have another replica lead where the disk has refused every append for too long."""
+        self._replicas.append_refused(self._partition)
+
+    def append_taken(self) -> None:
+        """Go on to lead."""
+        if self._partition.in_sync is not None:
+            self._partition.in_sync.resigns = False
 
     def retired(self) -> None:
         """Let go."""
@@ -81,11 +92,20 @@ class Replicas:
         self._led: dict[Partition, None] = {}
         self._proposals: dict[Partition, None] = {}
         self._declined: dict[Partition, PartitionImage] = {}
+        self._ahead: dict[Partition, PartitionImage] = {}
+        """What the controller answered of a partition, where the image does not say so yet."""
+        data = node.settings.broker.data_dir
+        self._held = HeldCopies(node.timers, lambda: takes_writes(node.disk, data))
+        self._refused_max_ms = node.settings.cluster.broker_session_timeout_ms // 2
+        """How long a leader may refuse appends: shorter than one that is silent may lead."""
         self._asking = False
         self._looking = False
 
     def apply(self, partition: Partition, placed: PartitionImage) -> None:
-        """Have a copy lead, follow somebody, or wait for somebody to lead."""
+        """Have a copy lead, follow another, or wait until another leads."""
+        if _epochs(placed) < _epochs(partition.placed):
+            return  # the controller's answer was faster than the image, and says more
+        self._ahead.pop(partition, None)
         now_ms = self._node.timers.now_ms
         self._declined.pop(partition, None)
         if placed.leader == self._me and partition.is_unfit and len(placed.isr) > 1:
@@ -123,6 +143,30 @@ class Replicas:
             in_sync.propose(wanted)
             self._proposals[partition] = None
             self._propose()
+
+    def append_refused(self, partition: Partition) -> None:
+        """Ask for another leader where the disk has refused every append for too long."""
+        in_sync = partition.in_sync
+        refused_ms = partition.append_failures.count(self._node.timers.now_ms)
+        if in_sync is None or refused_ms < self._refused_max_ms:
+            return
+        if not in_sync.resigns:
+            in_sync.resigns = True
+            facts = {"partition": str(partition.name), "in_sync": list(partition.isr)}
+            event = "asks for another leader: the disk refuses appends"
+            self._node.outbox.append(Notice("warning", event, facts))
+        self.consider(partition)
+
+    def newest(self, topic: TopicImage) -> Sequence[PartitionImage]:
+        """Return a topic's partitions as the image has them, or as the controller answered since.
+
+        The image of a broker with a full disk stays behind: its metadata log is on that disk, too.
+        """
+        if not self._ahead:
+            return topic.partitions
+        copies = self._node.by_topic_id.get(topic.topic_id, {})
+        ahead = {number: self._ahead.get(copy) for number, copy in copies.items()}
+        return [ahead.get(number) or placed for number, placed in enumerate(topic.partitions)]
 
     def forget(self, partition: Partition) -> None:
         """Let go of a partition that was led here and is gone."""
@@ -166,6 +210,8 @@ class Replicas:
             self.throttle.limit(catch_up_rate(self._node.image, self._me, rate))
         for partition in [each for each in self._copies if each.retired]:
             del self._copies[partition]
+        for partition in [each for each in self._ahead if each.retired]:
+            del self._ahead[partition]
         if changes is None or any(isinstance(change, BrokerChanged) for change in changes):
             for partition in list(self._led):
                 self.consider(partition)
@@ -208,9 +254,11 @@ class Replicas:
             copy = LocalCopy(partition, fetcher, self._me, self._node.outbox)
             self._copies[partition] = copy
             copy.begin()
+            if copy.is_held:
+                self._held.hold(copy)
 
     def _decline(self, partition: Partition, placed: PartitionImage) -> None:
-        """Not lead, for others have what the disk lost here; have the controller choose them."""
+        """Not lead, for others have what the disk lost here, or room; have one of them elected."""
         self._unfollow(partition)
         self._led.pop(partition, None)
         partition.follow(placed)
@@ -218,6 +266,8 @@ class Replicas:
         self._proposals[partition] = None
         facts = {"partition": str(partition.name), "end": partition.log.end_offset}
         event = "does not lead: records are damaged, or missing that had been synced"
+        if not _may_lack_records(partition):
+            event = "does not lead: the disk refuses appends"
         self._node.outbox.append(Notice("error", event, facts))
         self._propose()
 
@@ -303,11 +353,13 @@ class Replicas:
         for member in members:
             if member.broker_id == self._me:
                 member.broker_epoch = self._my_epoch()
-        gives_up = self._me not in in_sync.proposed
+        state = 0
+        if self._me not in in_sync.proposed:
+            state = GIVES_UP if in_sync.gives_up else RESIGNS
         return AlterPartitionRequestPartitionData(
             partition_index=partition.name.partition,
             leader_epoch=partition.leader_epoch,
-            leader_recovery_state=GIVES_UP if gives_up else 0,
+            leader_recovery_state=state,
             new_isr_with_epochs=members,
             partition_epoch=in_sync.partition_epoch,
         )
@@ -333,6 +385,9 @@ class Replicas:
         that more must be in sync, and until then a leader could take itself for enough.
         """
         in_sync = partition.in_sync
+        if told.error_code == ErrorCode.NEW_LEADER_ELECTED:
+            self._step_down(partition, told)
+            return
         if in_sync is None or told.error_code in REFUSED:
             if in_sync is not None:
                 in_sync.proposed = None
@@ -340,6 +395,21 @@ class Replicas:
         nobody_left = set(partition.isr) <= set(told.isr)
         if told.error_code == 0 and told.leader_epoch == partition.leader_epoch and nobody_left:
             partition.agree(told.isr, told.partition_epoch, self._node.timers.now_ms)
+
+    def _step_down(self, partition: Partition, told: AlterPartitionResponsePartitionData) -> None:
+        """Follow who leads by the controller's answer, without waiting for the image to say so."""
+        placed = replace(
+            partition.placed,
+            leader=told.leader_id,
+            leader_epoch=told.leader_epoch,
+            isr=list(told.isr),
+            partition_epoch=told.partition_epoch,
+            unclean=bool(told.leader_recovery_state),
+        )
+        if partition.retired or _epochs(placed) <= _epochs(partition.placed):
+            return
+        self._node.local.give_role(partition, placed)
+        self._ahead[partition] = placed
 
     def _is_proposing(self, partition: Partition) -> bool:
         in_sync = partition.in_sync
@@ -356,6 +426,15 @@ def _resignation(
         partition_index=partition.name.partition,
         leader_epoch=placed.leader_epoch,
         new_isr_with_epochs=others,
-        leader_recovery_state=GIVES_UP,
+        leader_recovery_state=GIVES_UP if _may_lack_records(partition) else RESIGNS,
         partition_epoch=placed.partition_epoch,
     )
+
+
+def _may_lack_records(partition: Partition) -> bool:
+    """Tell whether a copy that does not lead should be trusted with nothing that it had."""
+    return partition.lost_records or partition.damaged_at is not None
+
+
+def _epochs(placed: PartitionImage) -> tuple[int, int]:
+    return placed.leader_epoch, placed.partition_epoch

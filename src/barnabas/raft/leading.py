@@ -108,8 +108,16 @@ class Leader(Role):
         self.advance()
 
     def append(self, pairs: Sequence[Pair], now_ms: int) -> int:
-        """Append records for others; return the offset after them."""
-        end = self.raft.log.append(pairs, self.raft.epoch, now_ms)
+        """Append records for others; return the offset after them.
+
+        Raises `OSError` where the disk refuses. The controller then resigns in a moment: nothing
+        can be decided here, not even who leads in place of a broker whose disk is full.
+        """
+        try:
+            end = self.raft.log.append(pairs, self.raft.epoch, now_ms)
+        except OSError:
+            self.after("refused", self.raft.retry_ms, self.again)
+            raise
         self._appended()
         return end
 

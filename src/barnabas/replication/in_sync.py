@@ -77,6 +77,7 @@ class InSync:
         "partition_epoch",
         "proposed",
         "replicas",
+        "resigns",
         "seen",
     )
 
@@ -94,7 +95,9 @@ class InSync:
         self.partition_epoch = -1
         self.min_isr = 1
         self.gives_up = False
-        """Whether the leader's own log is damaged, so that somebody else should lead."""
+        """Whether the leader's own log is damaged, so that another replica should lead."""
+        self.resigns = False
+        """Whether the leader's disk refuses appends, so that another replica should lead."""
         self._followers: dict[int, Follower] = {}
 
     def place(
@@ -173,7 +176,7 @@ class InSync:
             for each in self.isr
             if each == self.me or not self._leaves(each, high_watermark, leader_end, now_ms, limits)
         ]
-        if self.gives_up and len(kept) > 1:
+        if (self.gives_up or self.resigns) and len(kept) > 1:
             return [each for each in kept if each != self.me]
         joining = [
             each

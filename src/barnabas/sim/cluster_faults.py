@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from barnabas.sim.faults import Faults
+from barnabas.sim.weather import FULL_MS_MAX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +44,8 @@ class ClusterFaults:
     again. Everything else that goes wrong then befalls the same machine."""
     lane_gap_ms: int = 0
     """Between connections of brokers with each other that break."""
+    full_ms_max: int = FULL_MS_MAX
+    """How long a disk is full."""
 
     @classmethod
     def swarm(cls, rng: Random) -> "ClusterFaults":

@@ -9,13 +9,15 @@ from barnabas.sim.host import Host
 from barnabas.sim.quorum import Quorum
 from barnabas.sim.scenario import Scenario
 from barnabas.sim.weather import FULL_MS_MAX, Weather
-from barnabas.sim.world import World
+from barnabas.sim.world import InvariantError, World
 
 CUT_MS_MAX = 3 * BROKER_SESSION_MS
 STANDSTILL_MS_MAX = 3 * BROKER_SESSION_MS
 SLOW_MS = (200, 1_500)
 JUMP_MS_MAX = 3_600_000
 BLACKOUT_MS_MAX = 500
+REFUSED_MS_MAX = FULL_MS_MAX
+"""Disks are full for longer only where nothing else goes wrong, so that a resignation is heard."""
 
 
 class ClusterWeather(Weather):
@@ -139,9 +141,20 @@ class ClusterWeather(Weather):
         host.disk.room = 0
 
         def free() -> None:
+            self._check_resigned(host)
             host.disk.room = None
 
-        self._world.after(self._world.rng.randint(100, FULL_MS_MAX), free)
+        self._world.after(self._world.rng.randint(100, self._faults.full_ms_max), free)
+
+    def _check_resigned(self, host: Host) -> None:
+        """No leader may refuse appends for long while another replica could take them."""
+        for partition in () if host.node is None else host.node.partitions.values():
+            refused_ms = partition.append_failures.refused_for_ms
+            if partition.leads and len(partition.isr) > 1 and refused_ms > REFUSED_MS_MAX:
+                raise InvariantError(
+                    f"{host.name} leads {partition.name} of {partition.isr} and has refused "
+                    f"appends for {refused_ms} ms"
+                )
 
     def _cut_cable(self) -> None:
         rng = self._world.rng

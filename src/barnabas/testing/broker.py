@@ -55,14 +55,20 @@ class Broker:
     def start(self) -> "Broker":
         """Return once clients can connect."""
         assert self._thread is None, "this broker is running"
-        loop = self._loop = new_event_loop()
-        self._process = BrokerProcess(self.settings, loop)
+        settings, loop = self.settings, new_event_loop()
+        try:
+            self._process = BrokerProcess(settings, loop)
+        except BaseException:
+            loop.close()
+            raise
+        self._loop = loop
         self._thread = threading.Thread(target=loop.run_forever, name="barnabas", daemon=True)
         self._thread.start()
-        started = asyncio.run_coroutine_threadsafe(self._start(), loop)
+        started = asyncio.run_coroutine_threadsafe(self._process.start(), loop)
         try:
             host, port = started.result(START_PATIENCE_S)
-        except BaseException:
+        except BaseException:  # it failed, took too long, or the program is interrupted
+            started.cancel()
             self._end_loop()
             raise
         self.bootstrap = f"{host}:{port}"
@@ -72,11 +78,17 @@ class Broker:
         """Stop cleanly; nothing happens where it does not run."""
         if self._thread is None or self._loop is None or self._process is None:
             return
-        asyncio.run_coroutine_threadsafe(self._process.stop(), self._loop).result()
-        self._end_loop()
+        try:
+            asyncio.run_coroutine_threadsafe(self._process.stop(), self._loop).result()
+        finally:
+            self._end_loop()
 
     def __enter__(self) -> "Broker":
-        return self.start()
+        try:
+            return self.start()
+        except BaseException:
+            self._remove_temporary()
+            raise
 
     def __exit__(
         self,
@@ -85,17 +97,23 @@ class Broker:
         trace: TracebackType | None,
     ) -> None:
         self.stop()
+        self._remove_temporary()
+
+    def _remove_temporary(self) -> None:
         if self._temporary:
             shutil.rmtree(self.data, ignore_errors=True)
-
-    async def _start(self) -> tuple[str, int]:
-        assert self._process is not None
-        return await self._process.start()
 
     def _end_loop(self) -> None:
         assert self._loop is not None
         assert self._thread is not None
+        asyncio.run_coroutine_threadsafe(_others_done(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
         self._loop = self._thread = self._process = None
+
+
+async def _others_done() -> None:
+    """Wait for every other task of the loop: a start that was cancelled has things to give back."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    await asyncio.gather(*others, return_exceptions=True)

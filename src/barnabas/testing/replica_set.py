@@ -83,7 +83,7 @@ class Stand:
         self.settings = self.set.settings_of(self.node_id)
         self.sessions = FetchSessions(10, Random(self.life))
         self.fetch_quota = Quota(0)
-        self.peers = self
+        self.peers = self.local = self
         self.held.clear()
         self.placements.clear()
         self.high_watermark_seen = 0
@@ -109,6 +109,10 @@ class Stand:
         answer: Pending[Any] = Pending()
         self.set.proposals.append((self, self.life, request, answer))
         return answer
+
+    def give_role(self, partition: Partition, placed: PartitionImage) -> None:
+        """Take in what the controller answered."""
+        self.replicas.apply(partition, placed)
 
     def find(self, key: str | bytes, number: int) -> Partition:
         """Return the partition where this broker leads it."""
@@ -242,6 +246,8 @@ class ReplicaSet:
             self.decide(isr=[member.broker_id for member in wanted.new_isr_with_epochs])
             if self.placed.leader not in self.placed.isr:
                 self.elect()
+            if self.placed.leader != stand.node_id:
+                code = ErrorCode.NEW_LEADER_ELECTED
         else:
             self.refusals += 1
         told = AlterPartitionResponsePartitionData(

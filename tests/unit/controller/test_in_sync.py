@@ -166,3 +166,22 @@ def test_nobody_gives_up_to_himself_to_nobody_or_to_a_stranger(
     talk.create([1, 2, 3])
     answer = talk.alter(isr, recovery_state=in_sync.GIVES_UP)
     assert answer.error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_a_leader_whose_disk_is_full_resigns_and_is_trusted_with_what_it_has(
+    talk: ControllerTalk,
+) -> None:
+    talk.create([1, 2, 3], min_insync_replicas="3")
+    answer = talk.alter([2, 3], recovery_state=in_sync.RESIGNS)
+    assert (answer.error_code, answer.leader_id) == (ErrorCode.NEW_LEADER_ELECTED, 2)
+    after = talk.partition()
+    assert (after.leader, after.leader_epoch, after.isr) == (2, 1, [2, 3])
+    assert after.eligible == [1], "it has all that was acknowledged"
+    assert not after.unclean
+
+
+@pytest.mark.parametrize("isr", [[], [1], [1, 2], [4]])
+def test_a_leader_resigns_only_to_other_replicas(talk: ControllerTalk, isr: list[int]) -> None:
+    talk.create([1, 2, 3])
+    answer = talk.alter(isr, recovery_state=in_sync.RESIGNS)
+    assert answer.error_code == ErrorCode.INVALID_REQUEST

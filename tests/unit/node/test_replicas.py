@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.controller.in_sync import GIVES_UP
+from barnabas.controller.in_sync import GIVES_UP, RESIGNS
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
 from barnabas.testing.batches import batches_in, make_batch
@@ -322,6 +322,123 @@ def test_the_last_one_leads_whatever_its_disk_lost() -> None:
     replicas.stop(1)
     replicas.run()
     assert leader_of(replicas) is loser
+
+
+def try_to_send(replicas: ReplicaSet, leader: Stand, duration_ms: int) -> list[ErrorCode]:
+    """Send again and again, as a client does whose batch is refused; return the refusals."""
+    codes: list[ErrorCode] = []
+    for _ in range(duration_ms // 500):
+        try:
+            send(leader)
+        except ApiError as error:
+            codes.append(error.code)
+        replicas.calm(10)
+    return codes
+
+
+def test_a_leader_whose_disk_refuses_appends_for_seconds_has_another_replica_lead() -> None:
+    replicas = ready()
+    full = leader_of(replicas)
+    send(full, 2)
+    replicas.calm(3)
+    full.disk.room = 0
+    assert try_to_send(replicas, full, 4_000) == [ErrorCode.KAFKA_STORAGE_ERROR] * 8
+    assert leader_of(replicas) is full, "a disk that refuses for a moment changes nothing"
+    try_to_send(replicas, full, 1_500)
+    leader = leader_of(replicas)
+    assert (leader.node_id, replicas.placed.isr) == (2, [2, 3])
+    heard = send(leader)
+    replicas.calm(10)
+    assert heard == ["safe at 2"], "the full disk holds up no write"
+
+
+def test_a_resignation_is_acted_on_before_the_metadata_says_so() -> None:
+    """The metadata log is on the full disk, too."""
+    replicas = ready()
+    full = leader_of(replicas)
+    full.disk.room = 0
+    with pytest.raises(ApiError):
+        send(full)
+    replicas.pass_time(5_000)
+    with pytest.raises(ApiError):
+        send(full)
+    ((_, _, request, _),) = replicas.proposals
+    assert proposed(request) == [2, 3]
+    assert request.topics[0].partitions[0].leader_recovery_state == RESIGNS
+    replicas.alter()
+    assert (full.partition.leads, full.partition.leader_id) == (False, 2)
+    told = [replicas.placed.leader_epoch, replicas.placed.partition_epoch]
+    while full.placements:  # what the image says later, the older first
+        full.hear()
+    assert [full.partition.leader_epoch, full.partition.placed.partition_epoch] == told
+    assert not full.partition.leads
+
+
+def test_a_replica_with_a_full_disk_stays_out_until_there_is_room() -> None:
+    replicas = ready()
+    full = leader_of(replicas)
+    send(full, 2)
+    replicas.calm(3)
+    full.disk.room = 0
+    while leader_of(replicas) is full:
+        try_to_send(replicas, full, 500)
+    replicas.calm(60)
+    assert replicas.placed.isr == [2, 3], "though it has everything that its leader has"
+    full.disk.room = None
+    replicas.calm(60)
+    assert sorted(replicas.placed.isr) == [1, 2, 3]
+    heard = send(leader_of(replicas))
+    replicas.calm(10)
+    assert (heard, ends(replicas)) == (["safe at 2"], [3, 3, 3])
+    replicas.move(1)
+    replicas.calm(3)
+    assert leader_of(replicas) is full, "and may lead again"
+    assert not full.disk.exists("data/.probe")
+
+
+def test_a_refused_append_between_others_is_no_reason_to_resign() -> None:
+    replicas = ready()
+    leader = leader_of(replicas)
+    for _ in range(20):
+        leader.disk.room = 0
+        with pytest.raises(ApiError):
+            send(leader)
+        leader.disk.room = None
+        send(leader)
+        replicas.calm(10)
+    assert leader_of(replicas) is leader
+
+
+def test_the_last_in_sync_replica_goes_on_to_lead_with_a_full_disk() -> None:
+    replicas = ready({"min.insync.replicas": "1"})
+    leader = leader_of(replicas)
+    for number in (2, 3):
+        replicas.stop(number)
+        replicas.calm(3)
+    leader.disk.room = 0
+    try_to_send(replicas, leader, 10_000)
+    assert (leader_of(replicas), replicas.placed.isr) == (leader, [1])
+    replicas.start(2)
+    try_to_send(replicas, leader, 3_000)
+    assert leader_of(replicas) is replicas.stands[2], "until another one is in sync"
+
+
+def test_a_replica_whose_disk_refused_a_copy_does_not_begin_to_lead() -> None:
+    replicas = ready()
+    full = replicas.stands[2]
+    full.disk.room = 0
+    send(leader_of(replicas), 2)
+    replicas.run()
+    assert full.partition.is_unfit
+    replicas.move(2)
+    full.hear()
+    ((_, _, request, _),) = replicas.proposals
+    assert proposed(request) == [1, 3]
+    assert request.topics[0].partitions[0].leader_recovery_state == RESIGNS
+    full.disk.room = None
+    replicas.calm(60)
+    assert (sorted(replicas.placed.isr), ends(replicas)) == ([1, 2, 3], [2, 2, 2])
+    assert not full.partition.is_unfit
 
 
 def read_all_of(stand: Stand) -> None:

@@ -11,12 +11,14 @@ from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.protocol.messages.vote import VoteRequest, VoteResponsePartitionData
 from barnabas.raft.messages import (
     FetchAnswer,
+    FetchFacts,
     Leadership,
     LogEnd,
     VoteFacts,
     begin_request,
     begin_response,
     end_request,
+    fetch_request,
     fetch_response,
     vote_request,
     vote_response,
@@ -183,6 +185,23 @@ def test_a_leader_whose_disk_takes_nothing_gives_way() -> None:
     assert "the disk refused metadata" in member.notices()
     member.pass_time(100)
     assert (member.raft.is_leader, member.raft.epoch) == (False, 1)
+    assert {one.node_id for one in member.asked(EndQuorumEpochRequest)} == {2, 3}
+
+
+def test_a_controller_whose_disk_refuses_a_decision_gives_way() -> None:
+    member = elected(RaftMember().start())
+    two = ReplicaKey(NodeId(2), b"2" * 16)
+    member.sync()
+    facts = FetchFacts(two, member.raft.epoch, LogEnd(1, 1), 0, 0, 1_000)
+    member.raft.handle_fetch(fetch_request(None, facts))
+    assert member.raft.is_active
+    member.disk.room = 0
+    with pytest.raises(OSError, match="No space"):
+        member.raft.propose([(b"a", b"1")], 0)
+    leading = [member.raft.is_leader]  # what it was about to do comes to an end first
+    member.pass_time(100)
+    leading.append(member.raft.is_leader)
+    assert leading == [True, False]
     assert {one.node_id for one in member.asked(EndQuorumEpochRequest)} == {2, 3}
 
 

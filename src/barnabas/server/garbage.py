@@ -1,0 +1,69 @@
+"""The garbage collector's settings while a broker runs, given back to the host program afterwards.
+
+They belong to the whole process, and a broker may be a guest in it, or one of several. The first
+broker to start notes what the host program had set, and the last one to stop restores it.
+"""
+
+import gc
+import threading
+
+SELDOM = (50_000, 20, 100)
+"""Thresholds under which garbage is collected less often: a request leaves next to no cycles
+behind. To open many logs makes many objects and no garbage, and looking through them again and
+again would take as long as opening them."""
+
+
+class Shared:
+    """What all brokers of this process have changed together."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.brokers = 0
+        self.thresholds = gc.get_threshold()
+        """What the host program had set."""
+        self.may_freeze = True
+        """Whether the host program has frozen nothing: freezing can only be undone altogether."""
+
+
+_shared = Shared()
+
+
+class GarbageSettings:
+    """One broker's part in them, from its start to its stop."""
+
+    def __init__(self) -> None:
+        self._holds = False
+
+    def begin(self) -> None:
+        """Collect garbage seldom from here on."""
+        with _shared.lock:
+            if _shared.brokers == 0:
+                _shared.thresholds = gc.get_threshold()
+                _shared.may_freeze = gc.get_freeze_count() == 0
+                gc.set_threshold(*SELDOM)
+            _shared.brokers += 1
+            self._holds = True
+
+    def spare_what_is_loaded(self) -> None:
+        """Leave what was loaded out of garbage collection: a full one stops the loop.
+
+        So would one here, for next to nothing: what is loaded is nearly all in use.
+        """
+        with _shared.lock:
+            if _shared.may_freeze:
+                gc.freeze()
+
+    def end(self) -> None:
+        """Have what was spared collected again, a stopped broker's files with it.
+
+        Thresholds that the host program changed in the meantime stay as they are.
+        """
+        with _shared.lock:
+            if not self._holds:
+                return
+            self._holds = False
+            _shared.brokers -= 1
+            if _shared.may_freeze:
+                gc.unfreeze()
+            if _shared.brokers == 0 and gc.get_threshold() == SELDOM:
+                gc.set_threshold(*_shared.thresholds)
