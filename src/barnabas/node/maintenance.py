@@ -87,9 +87,9 @@ class Maintenance:
         """Seal the active segment where its time has come, whoever writes to it or not."""
         log, config = partition.log, partition.config
         keeps_time = config.retention_ms if config.deletes else retention.UNLIMITED
-        if retention.active_overdue(
-            log, segment_ms=config.segment_ms, now_ms=now_ms
-        ) or retention.active_expired(log, retention_ms=keeps_time, now_ms=now_ms):
+        if retention.active_overdue(log, now_ms=now_ms) or retention.active_expired(
+            log, retention_ms=keeps_time, now_ms=now_ms
+        ):
             log.roll()
             self._node.commits.left_unsynced(partition)
 
