@@ -61,9 +61,11 @@ def fill(disk: Path, leave: int = 0) -> Path:
     return filler
 
 
-def produce_raw(broker: BrokerSubprocess, value: bytes, topic: str = TOPIC) -> int:
+def produce_raw(
+    broker: BrokerSubprocess, value: bytes, topic: str = TOPIC, key: bytes | None = None
+) -> int:
     """Produce one record without retries; return the error code."""
-    batch = build([Record(0, time.time_ns() // 1_000_000, None, value)])
+    batch = build([Record(0, time.time_ns() // 1_000_000, key, value)])
     data = TopicProduceData(
         name=topic, partition_data=[PartitionProduceData(index=0, records=bytes(batch))]
     )
@@ -165,3 +167,24 @@ def test_a_broker_starts_on_a_full_disk(disk: Path, broker: BrokerSubprocess) ->
     assert produce_one(broker.bootstrap, TOPIC, value_of("raw", 40)) == 40
     broker.kill()
     assert ledger.violations(stored_on_disk(broker.data, TOPIC)) == []
+
+
+def test_compaction_needs_room_and_leaves_nothing_behind_without(disk: Path) -> None:
+    config = {
+        "cleanup.policy": "compact",
+        "min.cleanable.dirty.ratio": "0.01",
+        "segment.bytes": "65536",
+        "file.delete.delay.ms": "0",
+    }
+    settings = {"storage.compaction_check_interval": "20ms"}
+    with BrokerSubprocess(disk / "data", settings=settings) as broker:
+        create_topic(broker.bootstrap, TOPIC, 1, config)
+        fill(disk, leave=DISK_BYTES // 2)
+        count = 0
+        while not broker.log_lines("no room to compact a log"):
+            assert produce_raw(broker, value_of("raw", count, 20_000), key=b"%d" % count) == 0
+            count += 1
+        (folder,) = (disk / "data" / "topics" / TOPIC).glob("0")
+        assert not list(folder.glob("cleaning/*"))
+        assert all_there(broker, count)
+        assert broker.terminate() == 0

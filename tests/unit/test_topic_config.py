@@ -297,3 +297,12 @@ def test_altered_broker_configs_become_defaults_of_topics() -> None:
     topic_defaults = broker_config.inherited(altered)
     assert topic_defaults == {"max.message.bytes": "2000000", "retention.ms": "5"}
     assert resolve({}, {**defaults_from(Settings()), **topic_defaults}).retention_ms == 5
+
+
+def test_a_deadline_for_compaction_seals_segments_of_compacted_topics_only() -> None:
+    lag = {"max.compaction.lag.ms": "5000", "segment.ms": "9000"}
+    assert resolve(lag).seal_after_ms == 9000
+    assert resolve({**lag, "cleanup.policy": "compact"}).seal_after_ms == 5000
+    assert resolve({**lag, "cleanup.policy": "compact,delete"}).seal_after_ms == 5000
+    longer = {**lag, "cleanup.policy": "compact", "segment.ms": "4000"}
+    assert resolve(longer).seal_after_ms == 4000

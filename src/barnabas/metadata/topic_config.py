@@ -83,6 +83,13 @@ class TopicConfig:
         return "delete" in self.cleanup_policy
 
     @property
+    def seal_after_ms(self) -> int:
+        """How old a segment may become before it is sealed: only sealed ones are compacted."""
+        if self.compacts:
+            return min(self.segment_ms, self.max_compaction_lag_ms)
+        return self.segment_ms
+
+    @property
     def flush_on_ack(self) -> bool:
         """Whether a produce is answered only after its fsync."""
         return self.flush == "ack" or self.flush_messages == 1

@@ -123,7 +123,8 @@ _TABLE = (
         "follower.replication.throttled.replicas",
         throttled_replicas(),
         "",
-        "The replicas whose copying is slowed down on the follower's side.",
+        "The replicas whose copying is slowed down on the follower's side. Kept without effect: "
+        "the rate holds for all replicas out of sync.",
     ),
     _define(
         "index.interval.bytes",
@@ -136,27 +137,30 @@ _TABLE = (
         "leader.replication.throttled.replicas",
         throttled_replicas(),
         "",
-        "The replicas whose copying is slowed down on the leader's side.",
+        "The replicas whose copying is slowed down on the leader's side. Kept without effect: "
+        "only followers are slowed down.",
     ),
     _define(
         "local.retention.bytes",
         int64(-2),
         -2,
-        "With tiered storage, what stays on the local disk; -2 follows retention.bytes.",
+        "With tiered storage, what stays on the local disk; -2 follows retention.bytes. Kept "
+        "without effect: there is no tiered storage.",
         "log.local.retention.bytes",
     ),
     _define(
         "local.retention.ms",
         int64(-2),
         -2,
-        "With tiered storage, how long records stay on the local disk; -2 follows retention.ms.",
+        "With tiered storage, how long records stay on the local disk; -2 follows retention.ms. "
+        "Kept without effect: there is no tiered storage.",
         "log.local.retention.ms",
     ),
     _define(
         "max.compaction.lag.ms",
         int64(1),
         LONG_MAX,
-        "A record is compacted at the latest when it is this old.",
+        "A record is compacted at the latest when it is this old; its segment is sealed for that.",
         "log.cleaner.max.compaction.lag.ms",
     ),
     _define(
@@ -212,7 +216,8 @@ _TABLE = (
         "preallocate",
         boolean(),
         "false",
-        "Whether a segment file takes its whole size on disk when it is begun.",
+        "Whether a segment file takes its whole size on disk when it is begun. Kept without "
+        "effect: this broker never does.",
         "log.preallocate",
     ),
     _define(
@@ -253,7 +258,8 @@ _TABLE = (
         "segment.bytes",
         int32(SEGMENT_BYTES_MIN),
         2**30,
-        "A new segment file is begun when the last one would outgrow this.",
+        "A new segment file is begun when the last one would outgrow this; a larger batch is "
+        "refused.",
         "log.segment.bytes",
     ),
     _define(

@@ -37,6 +37,12 @@ class File(Protocol):
     def version(self) -> int:
         """Return a number that changes whenever anybody writes to the file."""
 
+    def modified_ms(self) -> int:
+        """Return when the file was last written to, in milliseconds of wall time."""
+
+    def set_modified_ms(self, modified_ms: int) -> None:
+        """Let the file count as last written to at a time."""
+
     def close(self) -> None:
         """Give the file back to the operating system."""
 

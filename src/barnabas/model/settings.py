@@ -117,7 +117,8 @@ class StorageSettings:
     """How logs are kept; topics may override most of it."""
 
     segment_bytes: int = GIB
-    """A new segment file is begun when the last one would outgrow this."""
+    """A new segment file is begun when the last one would outgrow this. A larger batch is
+    refused."""
 
     segment_ms: int = 7 * DAY_MS
     """A new segment file is begun when the last one is older than this."""

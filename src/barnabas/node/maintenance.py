@@ -7,16 +7,18 @@ an effect. A chore arms its own next turn.
 from collections.abc import Callable
 
 from barnabas.effects import Clean, Notice, Remove
+from barnabas.node.cleaning_order import CleaningOrder
 from barnabas.node.node import Node
 from barnabas.node.partition import Partition
 from barnabas.node.scrubbing import Scrubbing
 from barnabas.storage import compaction, retention
+from barnabas.storage.sweeping import CLEANING_FOLDER
 
 FLUSH_TICK_MS = 100
 UNSYNCED_SEGMENTS_MAX = 32
 """Sealed segments stay open until they are synced, and a process may open only so many files."""
 CLEAN_AGAIN_AFTER_MS = 10 * 60_000
-"""A log that could not be compacted must not keep the others from it."""
+"""How long a log that could not be compacted is left alone."""
 
 
 class Maintenance:
@@ -26,6 +28,7 @@ class Maintenance:
         self._node = node
         self._now_ms = wall_clock_ms
         self._cleaning: Partition | None = None
+        self._order = CleaningOrder(node, wall_clock_ms, self._prepare_to_clean)
         self._scrubbing = Scrubbing(node)
         self._flushed_ms: dict[Partition, int] = {}
         self._clean_again_ms: dict[Partition, int] = {}
@@ -77,22 +80,36 @@ class Maintenance:
         self._forget_deleted()
 
     def compact(self) -> None:
-        """Start cleaning the dirtiest log, one at a time."""
-        if self._cleaning is not None:
-            return
-        now_ms = self._node.timers.now_ms
-        for partition in self._node.partitions.values():
-            waits = self._clean_again_ms.get(partition, now_ms) > now_ms
-            if partition.config.compacts and not waits and self._clean(partition):
+        """Look for the log that needs compaction most, and start to clean it; one at a time."""
+        if self._cleaning is None:
+            self._order.look(self._clean_first)
+
+    def _prepare_to_clean(self, partition: Partition) -> bool:
+        """Seal an active segment whose time has come; tell whether the log may be cleaned now."""
+        if self._clean_again_ms.get(partition, 0) > self._node.timers.now_ms:
+            return False
+        try:
+            self._roll(partition, self._now_ms())
+        except OSError as error:
+            self._wait_to_clean(partition)
+            self._complain(partition, "cannot begin a new segment", error)
+            return False
+        return True
+
+    def _clean_first(self, ranked: list[Partition]) -> None:
+        """Clean the first of the partitions that the disk has room for."""
+        for partition in ranked:
+            is_there = self._node.partitions.get(partition.name) is partition
+            if is_there and self._cleaning is None and self._clean(partition):
                 return
 
     def _roll(self, partition: Partition, now_ms: int) -> None:
-        """Seal the active segment where its time has come, whoever writes to it or not."""
+        """Seal the active segment where its time has come, even if no producer writes to it."""
         log, config = partition.log, partition.config
         keeps_time = config.retention_ms if config.deletes else retention.UNLIMITED
-        if retention.active_overdue(
-            log, segment_ms=config.segment_ms, now_ms=now_ms
-        ) or retention.active_expired(log, retention_ms=keeps_time, now_ms=now_ms):
+        if retention.active_overdue(log, now_ms=now_ms) or retention.active_expired(
+            log, retention_ms=keeps_time, now_ms=now_ms
+        ):
             log.roll()
             self._node.commits.left_unsynced(partition)
 
@@ -114,38 +131,55 @@ class Maintenance:
             self._node.outbox.append(Notice("info", "dropped old segments", facts))
 
     def _clean(self, partition: Partition) -> bool:
-        config, now_ms = partition.config, self._now_ms()
-        urgency = compaction.Urgency(
-            config.min_cleanable_dirty_ratio,
-            config.min_compaction_lag_ms,
-            config.max_compaction_lag_ms,
-        )
-        work = compaction.plan(
-            partition.log,
-            urgency,
-            delete_retention_ms=config.delete_retention_ms,
-            now_ms=now_ms,
-            upto=partition.last_stable_offset,
-        )
+        """Have a log cleaned; False where there is nothing to do, or no room for it."""
+        work = self._order.plan(partition)
         if work is None:
             return False
+        free_bytes = self._node.disk.space(work.folder)[1]
+        if free_bytes < work.room_bytes:
+            self._wait_to_clean(partition)
+            facts = {
+                "partition": str(partition.name),
+                "needed_bytes": work.room_bytes,
+                "free_bytes": free_bytes,
+            }
+            self._node.outbox.append(Notice("error", "no room to compact a log", facts))
+            return False
         self._cleaning = partition
+        self._order.begun(partition)
         self._node.outbox.append(Clean(work, lambda done: self._cleaned(partition, done)))
         return True
+
+    def _wait_to_clean(self, partition: Partition) -> None:
+        """Leave a log alone for a while, so that it does not keep the others from compaction."""
+        self._clean_again_ms[partition] = self._node.timers.now_ms + CLEAN_AGAIN_AFTER_MS
+
+    def _discard_output(self, partition: Partition) -> None:
+        """Remove what a compaction has written and the log cannot use."""
+        self._remove([f"{partition.log.folder}/{CLEANING_FOLDER}"], 0)
 
     def _cleaned(self, partition: Partition, done: compaction.Cleaned | None) -> None:
         self._cleaning = None
         if self._node.partitions.get(partition.name) is not partition:
             return
-        self._clean_again_ms[partition] = self._node.timers.now_ms + CLEAN_AGAIN_AFTER_MS
+        self._wait_to_clean(partition)
         if done is None:
             return
         try:
             retired = compaction.apply(partition.log, done)
         except OSError as error:
             self._complain(partition, "cannot swap in a compacted log", error)
+            self._discard_output(partition)
             return
-        del self._clean_again_ms[partition]
+        self._order.cleaned(partition)
+        if not retired:  # the log was cut or lost segments meanwhile
+            self._discard_output(partition)
+            return
+        if done.lacked_room:
+            rest = {"partition": str(partition.name)}
+            self._node.outbox.append(Notice("error", "no room to compact all of a log", rest))
+        else:
+            del self._clean_again_ms[partition]
         self._remove(retired, partition.config.file_delete_delay_ms)
         facts = {
             "partition": str(partition.name),

@@ -577,7 +577,9 @@ def log_settings(config: TopicConfig) -> LogSettings:
     """Return the part of a topic's configuration that shapes its logs."""
     return LogSettings(
         segment_bytes=config.segment_bytes,
-        segment_ms=config.segment_ms,
+        segment_ms=config.seal_after_ms,
+        segment_jitter_ms=config.segment_jitter_ms,
         index_interval_bytes=config.index_interval_bytes,
+        index_bytes=config.segment_index_bytes,
         compacts=config.compacts,
     )

@@ -45,7 +45,12 @@ def checked(batch: memoryview, header: BatchHeader, config: TopicConfig, now_ms:
     if config.compression_type != PRODUCER_CODEC:
         wanted = _codec(config.compression_type)
         if wanted != header.codec:
-            return _recompressed(batch, header, wanted, config)
+            batch = _recompressed(batch, header, wanted, config)
+    if len(batch) > config.segment_bytes:
+        raise ApiError(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"a batch of {len(batch)} bytes is over segment.bytes={config.segment_bytes}",
+        )
     return batch
 
 

@@ -39,6 +39,7 @@ def sync_descriptor(descriptor: int, call: Callable[[int], None] = _sync) -> Non
         raise SyncFailedError(f"a sync failed, so this process stops: {error}") from error
 
 
+NS_PER_MS = 1_000_000
 HAS_PWRITEV = hasattr(os, "pwritev")
 
 
@@ -99,6 +100,14 @@ class OsFile:
     def version(self) -> int:
         """Return the time of the last change."""
         return os.fstat(self.descriptor).st_mtime_ns
+
+    def modified_ms(self) -> int:
+        """Return the time of the last change, in milliseconds."""
+        return os.fstat(self.descriptor).st_mtime_ns // NS_PER_MS
+
+    def set_modified_ms(self, modified_ms: int) -> None:
+        """Set the time of the last change."""
+        os.utime(self.descriptor, ns=(modified_ms * NS_PER_MS,) * 2)
 
     def close(self) -> None:
         """Let the descriptor go with the last reference: a slow reader may still hold one."""

@@ -2,6 +2,9 @@
 
 Syncs run on a few threads (the system call lets go of the interpreter). Compaction runs in a
 process of its own: its work is per record and would otherwise take turns with the loop.
+
+Compaction, scrubbing and short chores (removals, checkpoints) wait on a thread each: the first two
+take minutes, and neither may delay the other, nor the removals that make room on a full disk.
 """
 
 import asyncio
@@ -58,8 +61,11 @@ class EffectDriver:
         self._syncers = SyncThreads(
             threads, loop, lambda flush: self.sync(flush.task), self._synced
         )
-        self._chores = ThreadPoolExecutor(2, thread_name_prefix="chore")
+        self._chores = ThreadPoolExecutor(1, thread_name_prefix="chore")
+        self._cleaning = ThreadPoolExecutor(1, thread_name_prefix="cleaning")
+        self._scrubbing = ThreadPoolExecutor(1, thread_name_prefix="scrubbing")
         self._children: set[subprocess.Popen[bytes]] = set()
+        self._closing = False
         self._syncing = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -76,9 +82,9 @@ class EffectDriver:
                     delay_s, chore = effect.delay_ms / 1000, partial(self._remove, effect)
                     self._loop.call_later(delay_s, self.in_background, chore)
                 case Clean():
-                    self.in_background(partial(self._clean, effect))
+                    self.in_background(partial(self._clean, effect), self._cleaning)
                 case Verify():
-                    self.in_background(partial(self._verify, effect))
+                    self.in_background(partial(self._verify, effect), self._scrubbing)
                 case Ask():
                     self._peers.ask(effect)
                 case Notice():
@@ -87,8 +93,13 @@ class EffectDriver:
                         os._exit(CANNOT_GO_ON)
         self._peers.flush()
 
-    def in_background(self, chore: Callable[[], None]) -> None:
-        """Run something slow that nobody waits for; where it fails, say so."""
+    def in_background(
+        self, chore: Callable[[], None], pool: ThreadPoolExecutor | None = None
+    ) -> None:
+        """Run something slow off the loop; where it fails, log it.
+
+        Without a pool it runs on the thread of the short chores.
+        """
 
         def run() -> None:
             try:
@@ -99,7 +110,7 @@ class EffectDriver:
                 log.exception("background work failed")
 
         with contextlib.suppress(RuntimeError):  # we are stopping; a start picks it up again
-            self._chores.submit(run)
+            (pool or self._chores).submit(run)
 
     async def synced(self, patience_s: float) -> None:
         """Wait until no sync is under way, but not for ever."""
@@ -108,10 +119,12 @@ class EffectDriver:
 
     def close(self) -> None:
         """Wait for syncs; abandon the rest, which a start picks up again."""
+        self._closing = True
         self._syncers.close()
         for child in list(self._children):
             child.kill()
-        self._chores.shutdown(wait=True, cancel_futures=True)
+        for pool in (self._cleaning, self._scrubbing, self._chores):
+            pool.shutdown(wait=True, cancel_futures=True)
 
     def sync(self, task: FlushTask) -> None:
         """Sync a log's files."""
@@ -139,8 +152,11 @@ class EffectDriver:
     def _clean(self, effect: Clean) -> None:
         done: Cleaned | None = None
         try:
-            output = self._run_apart({"clean": effect.plan.to_dict()})
-            if output is not None:
+            output = self._run_apart({"clean": effect.plan.to_dict()}, effect.plan.folder)
+            if output is None:
+                # A process that was killed could not remove what it had written.
+                self._node.disk.remove_tree(effect.plan.output)
+            else:
                 groups, *facts = json.loads(output)
                 done = Cleaned([Group(*group) for group in groups], *facts)
         finally:  # whatever happens, else the node would wait for it for ever
@@ -149,13 +165,13 @@ class EffectDriver:
     def _verify(self, effect: Verify) -> None:
         found: list[tuple[str, int]] = []
         try:
-            output = self._run_apart({"verify": effect.files})
+            output = self._run_apart({"verify": effect.files}, self._node.settings.broker.data_dir)
             if output is not None:
                 found = [(path, position) for path, position in json.loads(output)]
         finally:
             self._report(effect.done, found)
 
-    def _run_apart(self, job: dict[str, Any]) -> bytes | None:
+    def _run_apart(self, job: dict[str, Any], folder: str) -> bytes | None:
         """Do a job in a process of its own; None where it failed or was stopped."""
         child = subprocess.Popen(  # noqa: S603 - our own module
             [sys.executable, "-m", "barnabas.server.cleaner", str(os.getpid())],
@@ -168,9 +184,11 @@ class EffectDriver:
         self._children.discard(child)
         if child.returncode == 0:
             return output
-        if child.returncode > 0:
+        if not self._closing:
             text = problem.decode(errors="replace").strip().splitlines()
-            log.error("background work failed", job=next(iter(job)), problem=text[-1:])
+            reason = text[-1:] if child.returncode > 0 else f"killed by signal {-child.returncode}"
+            facts = {"job": next(iter(job)), "folder": folder, "problem": reason}
+            log.error("background work failed", **facts)
         return None
 
     def _report(self, callback: Callable[..., None], *arguments: object) -> None:

@@ -36,6 +36,7 @@ class Content:
     since: list[int | bytes] = field(default_factory=list)
     """Truncations, as lengths, and appends, as bytes, since the last sync."""
     version: int = 0
+    modified_ms: int = 0
 
     def sync(self) -> None:
         """Make what there is safe."""
@@ -119,6 +120,7 @@ class MemoryFile:
         self.content.now += added
         self.content.since.append(added)
         self.content.version += 1
+        self.content.modified_ms = self._disk.wall_clock_ms()
 
     def read(self, position: int, length: int) -> bytes:
         """Return the bytes from a position."""
@@ -137,6 +139,7 @@ class MemoryFile:
         del self.content.now[size:]
         self.content.since.append(size)
         self.content.version += 1
+        self.content.modified_ms = self._disk.wall_clock_ms()
 
     def sync(self) -> None:
         """Make the content safe, and only the content."""
@@ -146,6 +149,14 @@ class MemoryFile:
     def version(self) -> int:
         """Return how often the file was written to."""
         return self.content.version
+
+    def modified_ms(self) -> int:
+        """Return when the file was last written to, by the clock of the disk."""
+        return self.content.modified_ms
+
+    def set_modified_ms(self, modified_ms: int) -> None:
+        """Let the file count as last written to at a time."""
+        self.content.modified_ms = modified_ms
 
     def close(self) -> None:
         """Nothing needs to be given back."""
@@ -172,6 +183,8 @@ class MemoryDisk:
         """Bytes until the disk is full, if it ever is."""
         self.before: Callable[[str, str], None] | None = None
         self.open_files = OpenFiles()
+        self.wall_clock_ms: Callable[[], int] = lambda: 0
+        """The clock by which files are dated."""
         self._changes: list[NameChange] = []
 
     def step(self, operation: str, path: str) -> None:

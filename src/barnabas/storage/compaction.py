@@ -4,11 +4,18 @@
     |                 |                     |
     start        first dirty           plan's end
 
-`plan` decides, on the loop, from sizes and timestamps alone. `clean` does the work per record and
-runs elsewhere: it maps each key of the dirty part to its last offset, then writes the segments
-anew without the records that the map has overtaken. Offsets never change; the last batch of a
-segment stays even if it is empty, so that the segment still ends where the next begins. `swap_in`
-puts the result in place.
+`dirt_in` and `plan` decide, on the loop, from sizes and timestamps alone. `clean` does the work per
+record and runs elsewhere: it maps each key of the dirty part to its last offset, then writes the
+segments anew without the records that the map has overtaken. Offsets never change; the last batch
+of a segment stays even if it is empty, so that the segment still ends where the next begins.
+`swap_in` puts the result in place.
+
+The map has a bounded size (`key_map.py`). Where it is full, maybe in the middle of a batch, the
+log counts as clean up to there, and what follows is left as it is for the next time.
+
+What is left of all segments is written before any of it is swapped in, so the disk needs room for
+that. Before each group of segments, `clean` looks whether the disk has room for the whole group.
+Where it has not, `clean` hands in what it has written, if that is smaller than what it replaces.
 
 A record without a value, a tombstone, is kept for `delete.retention.ms` after it was first
 cleaned, so that slow readers learn of the deletion; the batch remembers until when (KIP-534).
@@ -18,23 +25,28 @@ Batches go without regard to who sent them: the snapshot at the end of each segm
 their producers.
 """
 
+import errno
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from barnabas.model.errors import StorageError
 from barnabas.model.ports import Disk
+from barnabas.storage import ages
 from barnabas.storage.aborted import Aborted
 from barnabas.storage.checkpoints import read_number, write_number
+from barnabas.storage.key_map import KEYS_MAX, KeyMap
 from barnabas.storage.log import CLEANER_FILE, Log
 from barnabas.storage.outcomes import Outcomes
-from barnabas.storage.rewriter import Rewriter, opened
+from barnabas.storage.rewriter import Mapped, Rewriter, opened
 from barnabas.storage.segment import RELATIVE_OFFSET_MAX, Segment
 from barnabas.storage.swap import swap_in
 from barnabas.storage.sweeping import CLEANING_FOLDER
 from barnabas.storage.walk import batches_of
 
-KEYS_MAX = 4_000_000
+ROOM_TO_SPARE_BYTES = 1024 * 1024
+"""For the indexes of what is written, and for those who write to the same disk meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +64,17 @@ class CleaningPlan:
     delete_retention_ms: int
     segment_bytes: int
     index_interval_bytes: int
+    room_bytes: int
+    """What must be free on the disk for the work to begin."""
     cuts: int
     """How often the log had been truncated by then."""
     aborted: list[list[int]]
     """Transactions with records in the plan that are aborted by a marker behind it."""
+
+    @property
+    def output(self) -> str:
+        """The folder that the result is written to."""
+        return f"{self.folder}/{CLEANING_FOLDER}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
@@ -76,6 +95,8 @@ class Cleaned(NamedTuple):
     records_before: int
     records_after: int
     cuts: int
+    lacked_room: bool = False
+    """Whether it ended early, since the disk had no room for more."""
 
 
 class Urgency(NamedTuple):
@@ -86,63 +107,114 @@ class Urgency(NamedTuple):
     max_lag_ms: int
 
 
-def plan(
-    log: Log, urgency: Urgency, *, delete_retention_ms: int, now_ms: int, upto: int
-) -> CleaningPlan | None:
-    """Return what to clean, if the log is dirty enough."""
+class Dirt(NamedTuple):
+    """What of a log could be cleaned, and how badly that is needed."""
+
+    segments: list[Segment]
+    first_dirty: int
+    ratio: float
+    """The share of those segments that was not cleaned before."""
+    overdue: bool
+    """Whether a record has waited for longer than `max.compaction.lag.ms`."""
+
+
+def dirt_in(log: Log, urgency: Urgency, *, now_ms: int, upto: int, clean_upto: int) -> Dirt | None:
+    """Look at a log that is clean up to an offset; None where it is not worth the work."""
     segments = []
     for segment in log.segments[:-1]:
-        too_young = urgency.min_lag_ms > 0 and segment.max_timestamp > now_ms - urgency.min_lag_ms
         # Until then, what its producers sent can be known from its batches alone.
         unsafe = segment.next_offset > min(upto, log.sealed_offset)
-        if unsafe or too_young:
+        lag_ms = urgency.min_lag_ms
+        if unsafe or (lag_ms > 0 and ages.newest_ms(segment) > now_ms - lag_ms):
             break
         segments.append(segment)
-    first_dirty = max(read_checkpoint(log), log.start_offset)
+    first_dirty = max(clean_upto, log.start_offset)
     dirty = [segment for segment in segments if segment.next_offset > first_dirty]
     if not dirty:
         return None
     dirty_bytes = sum(segment.size for segment in dirty)
     ratio = dirty_bytes / max(1, sum(segment.size for segment in segments))
-    overdue = 0 <= dirty[0].max_timestamp < now_ms - urgency.max_lag_ms
+    overdue = _is_overdue(dirty, now_ms - urgency.max_lag_ms)
     if ratio < urgency.min_dirty_ratio and not overdue:
         return None
+    return Dirt(segments, first_dirty, ratio, overdue)
+
+
+def _is_overdue(dirty: list[Segment], deadline_ms: int) -> bool:
+    """Tell whether the first of the segments that were never cleaned began before a time."""
+    first = next((segment for segment in dirty if segment.size), None)
+    return deadline_ms > 0 and first is not None and ages.oldest_ms(first) < deadline_ms
+
+
+def plan(
+    log: Log, urgency: Urgency, *, delete_retention_ms: int, now_ms: int, upto: int
+) -> CleaningPlan | None:
+    """Return what to clean, if the log is dirty enough."""
+    clean_upto = read_checkpoint(log)
+    dirt = dirt_in(log, urgency, now_ms=now_ms, upto=upto, clean_upto=clean_upto)
+    if dirt is None:
+        return None
+    segments, segment_bytes = dirt.segments, log.settings.segment_bytes
     first, end = segments[0].base_offset, segments[-1].next_offset
     return CleaningPlan(
         folder=log.folder,
         bases=[segment.base_offset for segment in segments],
-        first_dirty=first_dirty,
+        first_dirty=dirt.first_dirty,
         end=end,
         now_ms=now_ms,
         delete_retention_ms=delete_retention_ms,
-        segment_bytes=log.settings.segment_bytes,
+        segment_bytes=segment_bytes,
         index_interval_bytes=log.settings.index_interval_bytes,
+        room_bytes=_room_for(next(_grouped(segments, segment_bytes))),
         cuts=log.cuts,
         aborted=[list(entry) for entry in log.aborted(first, end) if entry.last_offset >= end],
     )
 
 
 def clean(disk: Disk, work: CleaningPlan, keys_max: int = KEYS_MAX) -> Cleaned:
-    """Carry out a plan. Runs beside the broker: reads sealed files, writes into a new folder."""
-    target = f"{work.folder}/{CLEANING_FOLDER}"
+    """Carry out a plan. Runs beside the broker: reads sealed files, writes into a new folder.
+
+    Where it fails, what it has written is removed.
+    """
     segments = _open(disk, work)  # first, since it fails where the topic was just deleted
-    disk.remove_tree(target)
-    disk.make_folder(target)
+    disk.remove_tree(work.output)
+    disk.make_folder(work.output)
+    try:
+        return _written(disk, work, segments, keys_max)
+    except BaseException:
+        with suppress(OSError):
+            disk.remove_tree(work.output)
+        raise
+
+
+def _written(disk: Disk, work: CleaningPlan, segments: list[Segment], keys_max: int) -> Cleaned:
+    """Write every group of segments anew, as long as there is room."""
     aborted = [entry for segment in segments for entry in segment.aborted.entries()]
     aborted += [Aborted(*entry) for entry in work.aborted]
-    latest, clean_upto = _last_offsets(segments, work, keys_max, Outcomes(aborted))
+    latest = KeyMap(min(keys_max, work.end - work.first_dirty))
+    clean_upto = _map_keys(segments, work, latest, Outcomes(aborted))
     outcomes = Outcomes(aborted)
-    groups, before, after = [], 0, 0
-    for group in _grouped([s for s in segments if s.base_offset < clean_upto], work):
+    groups: list[Group] = []
+    before = after = saved_bytes = 0
+    reached = [segment for segment in segments if segment.base_offset < clean_upto]
+    for group in _grouped(reached, work.segment_bytes):
+        needed, free = _room_for(group), disk.space(work.folder)[1]
+        if free < needed:
+            if saved_bytes <= 0:
+                problem = f"compaction needs {needed} bytes and the disk has {free}"
+                raise OSError(errno.ENOSPC, problem, work.folder)
+            # Later records of the same keys were not reached, so the log is no cleaner than before.
+            return Cleaned(groups, work.first_dirty, before, after, work.cuts, lacked_room=True)
         output = Segment(
-            disk, target, group[0].base_offset, create=True, interval=work.index_interval_bytes
+            disk, work.output, group[0].base_offset, create=True, interval=work.index_interval_bytes
         )
-        cleaner = Rewriter(disk, output, work, latest, outcomes)
+        cleaner = Rewriter(disk, output, work, Mapped(latest, clean_upto), outcomes)
         for segment in group:
             cleaner.rewrite(segment, last=segment is group[-1])
         before += cleaner.records_before
         after += cleaner.records_after
-        cleaner.finish()
+        cleaner.finish(max(segment.file.modified_ms() for segment in group))
+        saved_bytes += sum(segment.size for segment in group) - output.size
         groups.append(Group([s.base_offset for s in group]))
     return Cleaned(groups, clean_upto, before, after, work.cuts)
 
@@ -179,32 +251,36 @@ def _open(disk: Disk, work: CleaningPlan) -> list[Segment]:
     return segments
 
 
-def _last_offsets(
-    segments: list[Segment], work: CleaningPlan, keys_max: int, outcomes: Outcomes
-) -> tuple[dict[bytes, int], int]:
-    """Map keys of the dirty part to their last offset, as far as memory allows."""
-    latest: dict[bytes, int] = {}
+def _map_keys(
+    segments: list[Segment], work: CleaningPlan, latest: KeyMap, outcomes: Outcomes
+) -> int:
+    """Map keys of the dirty part to their last offset; return up to where the map has room."""
     for segment in segments:
         if segment.next_offset <= work.first_dirty:
             continue
-        if len(latest) >= keys_max:
-            return latest, segment.base_offset
         for header, batch in batches_of(segment.file, segment.size):
             if header.is_control or outcomes.is_aborted(header):
                 continue
             for record in opened(header, batch) or ():
-                if record.key is not None and record.offset >= work.first_dirty:
-                    latest[record.key] = record.offset
-    return latest, work.end
+                if record.key is None or record.offset < work.first_dirty:
+                    continue
+                if not latest.put(record.key, record.offset):
+                    return record.offset
+    return work.end
 
 
-def _grouped(segments: list[Segment], work: CleaningPlan) -> Iterator[list[Segment]]:
+def _room_for(group: list[Segment]) -> int:
+    """Return how many bytes may be written in the place of some segments, and some to spare."""
+    return sum(segment.size for segment in group) + ROOM_TO_SPARE_BYTES
+
+
+def _grouped(segments: list[Segment], segment_bytes: int) -> Iterator[list[Segment]]:
     """Join small neighbours, so that a log does not end as a thousand tiny files."""
     group: list[Segment] = []
     size = 0
     for segment in segments:
         span = segment.next_offset - (group[0].base_offset if group else segment.base_offset)
-        if group and (size + segment.size > work.segment_bytes or span > RELATIVE_OFFSET_MAX):
+        if group and (size + segment.size > segment_bytes or span > RELATIVE_OFFSET_MAX):
             yield group
             group, size = [], 0
         group.append(segment)

@@ -12,21 +12,20 @@ elsewhere: `begin_flush` says what to sync, `finish_flush` takes note that it wa
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
 from barnabas.model.ports import Disk, FileSlice
 from barnabas.protocol.records import (
     IN_TRANSACTION,
-    LENGTH_OVERHEAD,
     BatchHeader,
     Record,
     build,
     parse_header,
     stamp,
 )
-from barnabas.storage import snapshots, times
+from barnabas.storage import rolling, snapshots, times
 from barnabas.storage.aborted import Aborted, Digest
 from barnabas.storage.checkpoints import write_number
 from barnabas.storage.epochs import LeaderEpochs
@@ -55,11 +54,22 @@ class LogSettings:
     segment_bytes: int = 1 << 30
     """A segment is sealed before it would grow beyond this."""
     segment_ms: int = 7 * 24 * 3_600_000
-    """A segment is sealed once its records span more than this."""
+    """A segment is sealed once its first batch is older than this."""
+    segment_jitter_ms: int = 0
+    """Up to this much is taken off `segment_ms`, another amount for each segment."""
     index_interval_bytes: int = 4096
     """How much log lies between two index entries."""
+    index_bytes: int = 10 * 1024 * 1024
+    """A segment is sealed before one of its indexes would grow beyond this."""
     compacts: bool = True
     """Whether compaction removes batches from between others."""
+    index_fits_bytes: int = field(init=False)
+    """While a segment is no larger than this, its indexes cannot be full."""
+
+    def __post_init__(self) -> None:
+        """Work out once what every append asks for."""
+        fits_bytes = rolling.index_fits_bytes(self.index_bytes, self.index_interval_bytes)
+        object.__setattr__(self, "index_fits_bytes", fits_bytes)
 
 
 class Log:
@@ -126,7 +136,8 @@ class Log:
         Raises `OSError` where the disk refuses; the log then holds what it held.
         """
         active, base_offset = self.segments[-1], self.end_offset
-        if self._must_roll(active.size, active.first_append_ms, header, base_offset):
+        filled = active.size, active.first_append_ms
+        if rolling.must_roll(self.settings, active, filled, header, base_offset):
             active = self.roll()
         stamp(batch, 0, base_offset, epoch)
         active.append(batch, header, base_offset)
@@ -169,14 +180,15 @@ class Log:
 
     def _run(self, headers: Sequence[BatchHeader]) -> Sequence[BatchHeader]:
         """Return those that go into one segment, the active one; roll where none does."""
-        active, first = self.segments[-1], headers[0]
-        if self._must_roll(active.size, active.first_append_ms, first, first.base_offset):
+        active, first, settings = self.segments[-1], headers[0], self.settings
+        filled = active.size, active.first_append_ms
+        if rolling.must_roll(settings, active, filled, first, first.base_offset):
             active = self.roll()
         size, first_ms = active.size, active.first_append_ms
         if first_ms is None:
             first_ms = first.max_timestamp
         for number, header in enumerate(headers):
-            if self._must_roll(size, first_ms, header, header.base_offset):
+            if rolling.must_roll(settings, active, (size, first_ms), header, header.base_offset):
                 return headers[:number]
             size += header.size
         return headers
@@ -527,20 +539,6 @@ class Log:
             )
             self.active.append(batch, parse_header(batch), base)
             self.active.file.sync()
-
-    def _must_roll(
-        self, size: int, first_ms: int | None, header: BatchHeader, base_offset: int
-    ) -> bool:
-        """Tell whether a batch is too much for the active segment, filled so far already."""
-        if not size:
-            return False
-        settings = self.settings
-        if size + header.length + LENGTH_OVERHEAD > settings.segment_bytes:
-            return True
-        if first_ms is not None and header.max_timestamp - first_ms > settings.segment_ms:
-            return True
-        last_offset = base_offset + header.last_offset_delta
-        return last_offset - self.segments[-1].base_offset > RELATIVE_OFFSET_MAX
 
     @staticmethod
     def _limited(

@@ -1,6 +1,8 @@
 """Which segments have been kept long enough. Whole segments go, from the oldest on."""
 
+from barnabas.storage.ages import newest_ms, oldest_ms
 from barnabas.storage.log import Log
+from barnabas.storage.rolling import age_limit_ms
 
 UNLIMITED = -1
 
@@ -12,7 +14,7 @@ def expired(log: Log, *, retention_ms: int, retention_bytes: int, now_ms: int, u
     by_time = by_size = 0
     if retention_ms != UNLIMITED:
         for segment in sealed:
-            if segment.size and not 0 <= segment.max_timestamp < now_ms - retention_ms:
+            if segment.size and newest_ms(segment) >= now_ms - retention_ms:
                 break
             by_time += 1
     if retention_bytes != UNLIMITED:
@@ -30,10 +32,12 @@ def active_expired(log: Log, *, retention_ms: int, now_ms: int) -> bool:
     active = log.active
     if retention_ms == UNLIMITED or not active.size:
         return False
-    return 0 <= active.max_timestamp < now_ms - retention_ms
+    return newest_ms(active) < now_ms - retention_ms
 
 
-def active_overdue(log: Log, *, segment_ms: int, now_ms: int) -> bool:
+def active_overdue(log: Log, *, now_ms: int) -> bool:
     """Whether the active segment has been open for longer than it should."""
-    first_ms = log.active.first_append_ms
-    return first_ms is not None and bool(log.active.size) and now_ms - first_ms > segment_ms
+    active = log.active
+    if not active.size:
+        return False
+    return now_ms - oldest_ms(active) > age_limit_ms(log.settings, active)

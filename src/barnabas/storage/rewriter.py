@@ -1,6 +1,6 @@
 """Writing a segment anew without the records that compaction takes away."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.model.errors import CorruptBatchError
 from barnabas.model.ports import Disk
@@ -13,6 +13,7 @@ from barnabas.protocol.records import (
     parse_header,
     records,
 )
+from barnabas.storage.key_map import KeyMap
 from barnabas.storage.outcomes import Outcomes
 from barnabas.storage.segment import Segment
 from barnabas.storage.walk import batches_of
@@ -29,6 +30,14 @@ def opened(header: BatchHeader, batch: bytes) -> list[Record] | None:
         return None
 
 
+class Mapped(NamedTuple):
+    """The last offset of each key."""
+
+    keys: KeyMap
+    upto: int
+    """Records from this offset on are not in the map, so nothing can be said of them yet."""
+
+
 class Rewriter:
     """Writes one output segment from a group of input segments."""
 
@@ -37,13 +46,13 @@ class Rewriter:
         disk: Disk,
         output: Segment,
         work: "CleaningPlan",
-        latest: dict[bytes, int],
+        mapped: Mapped,
         outcomes: Outcomes,
     ) -> None:
         self._disk = disk
         self._output = output
         self._work = work
-        self._latest = latest
+        self._mapped = mapped
         self._outcomes = outcomes
         self.records_before = 0
         self.records_after = 0
@@ -58,9 +67,11 @@ class Rewriter:
             if kept is not None:
                 self._output.append(kept, parse_header(kept), header.base_offset)
 
-    def finish(self) -> None:
-        """Make the output safe, indexes included."""
+    def finish(self, modified_ms: int) -> None:
+        """Make the output safe, indexes included; it was last modified when the input was."""
         self._output.write_indexes()
+        if self._output.max_timestamp < 0:  # then retention goes by the time of the file
+            self._output.file.set_modified_ms(modified_ms)
         self._output.file.sync()
         for path in self._output.paths[1:]:
             if self._disk.exists(path):
@@ -68,9 +79,20 @@ class Rewriter:
 
     def _keep(self, header: BatchHeader, batch: bytes) -> bytes | bytearray | None:
         """Return the batch without what is overtaken: untouched, rebuilt, or None if empty."""
+        if header.base_offset >= self._mapped.upto:
+            return self._copy(header, batch)
         if header.is_control:
             return self._keep_marker(header, batch)
         return None if self._outcomes.is_aborted(header) else self._keep_records(header, batch)
+
+    def _copy(self, header: BatchHeader, batch: bytes) -> bytes:
+        """Return a batch that is left as it is until its keys are in the map."""
+        self.records_after += header.record_count
+        if header.is_control:
+            aborted = self._outcomes.aborted_by(header)
+            if aborted is not None:
+                self._output.aborted.append(aborted)
+        return batch
 
     def _keep_records(self, header: BatchHeader, batch: bytes) -> bytes | bytearray | None:
         content = opened(header, batch)
@@ -82,7 +104,9 @@ class Rewriter:
         self.records_after += len(survivors)
         if not survivors:
             return None
-        if horizon is None and any(record.value is None for record in survivors):
+        # Its time begins once older records of its key are gone, and those go by the map.
+        mapped = header.last_offset < self._mapped.upto
+        if mapped and horizon is None and any(record.value is None for record in survivors):
             until = self._work.now_ms + self._work.delete_retention_ms
             return _rebuilt(header, survivors, header.attributes | DELETE_HORIZON, until)
         if len(survivors) == header.record_count:
@@ -105,9 +129,9 @@ class Rewriter:
         return batch
 
     def _survives(self, record: Record, horizon: int | None) -> bool:
-        if record.key is None:
-            return False
-        if self._latest.get(record.key, -1) > record.offset:
+        if record.offset >= self._mapped.upto:
+            return True
+        if record.key is None or self._mapped.keys.offset_of(record.key) > record.offset:
             return False
         return record.value is not None or horizon is None or self._work.now_ms < horizon
 

@@ -11,6 +11,7 @@ from barnabas.model.ports import Disk
 from barnabas.model.settings import BrokerSettings, Settings
 from barnabas.node.maintenance import Maintenance
 from barnabas.node.node import Node
+from barnabas.sim.memory_disk import MemoryDisk
 from barnabas.storage.compaction import clean
 from barnabas.storage.flush import carry_out
 from barnabas.storage.walk import first_damage
@@ -24,6 +25,8 @@ class Edge:
     def __init__(self, disk: Disk, settings: Settings | None = None) -> None:
         self.disk = disk
         self.now_ms = START_MS
+        if isinstance(disk, MemoryDisk):
+            disk.wall_clock_ms = lambda: self.now_ms
         self.notices: list[Notice] = []
         self.held: list[Flush] = []
         self.hold_syncs = False

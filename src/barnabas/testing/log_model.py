@@ -133,22 +133,28 @@ class LogModel:
         return [] if known is None else known.sent
 
     def compact(self, plan: CleaningPlan, clean_upto: int, high_watermark: int) -> None:
-        """Remove what was aborted or is overtaken, and tombstones that were kept long enough."""
+        """Remove what was aborted or is overtaken, and tombstones that were kept long enough.
+
+        Records from `clean_upto` on are left alone, even in the middle of a batch.
+        """
         first = min(plan.bases)
         outcomes = self.outcomes(high_watermark)
-        passed = [b for b in self.batches if first <= b.base and b.end <= clean_upto]
+        passed = [b for b in self.batches if first <= b.base < clean_upto]
         aborted = [b for b in passed if outcomes.get(b.base) == ABORT]
         self.gone |= {record.offset for batch in aborted for record in batch.records}
         part = [b for b in passed if b not in aborted and b.marker is None]
-        dirty = [r for b in part for r in b.records if r.offset not in self.gone]
-        latest = {r.key: r.offset for r in dirty if r.offset >= plan.first_dirty}
+        known = [r for b in part for r in b.records if r.offset not in self.gone]
+        dirty = [r for r in known if plan.first_dirty <= r.offset < clean_upto]
+        latest = {r.key: r.offset for r in dirty}
         for batch in part:
             horizon = self.horizons.get(batch.base)
             over = horizon is not None and plan.now_ms >= horizon
             for record in batch.records:
+                if record.offset >= clean_upto:
+                    break
                 overtaken = latest.get(record.key, -1) > record.offset
                 if overtaken or record.key is None or (record.value is None and over):
                     self.gone.add(record.offset)
             tombstones = [r for r in batch.records if r.value is None and r.offset not in self.gone]
-            if tombstones and horizon is None:
+            if tombstones and horizon is None and batch.end <= clean_upto:
                 self.horizons[batch.base] = plan.now_ms + plan.delete_retention_ms

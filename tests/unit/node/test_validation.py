@@ -188,3 +188,22 @@ def test_garbage_is_not_compressed_again(content: bytes, codec: Codec) -> None:
     garbage[17:21] = crc32c(garbage[CRC_FROM:]).to_bytes(4, "big")
     assert check(garbage) is garbage  # only its header is looked at
     assert refusal(garbage, compression_type="lz4") is ErrorCode.INVALID_RECORD
+
+
+def test_a_batch_that_no_segment_can_hold_is_refused() -> None:
+    pairs = [(b"key", b"v" * 1_000)]
+    batch = make_batch(pairs, timestamp=NOW_MS)
+    assert check(batch, segment_bytes=str(len(batch))) is batch
+    code = refusal(batch, segment_bytes=str(len(batch) - 1))
+    assert code is ErrorCode.RECORD_LIST_TOO_LARGE
+    too_large = {"segment_bytes": "1024", "max_message_bytes": "1024"}
+    assert refusal(batch, **too_large) is ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_the_size_that_counts_is_that_of_the_batch_as_it_is_stored() -> None:
+    pairs = [(b"key", b"v" * 5_000)]
+    packed = make_batch(pairs, timestamp=NOW_MS, codec=Codec.GZIP)
+    plain = {"segment_bytes": "2000", "compression_type": "uncompressed"}
+    assert refusal(packed, **plain) is ErrorCode.RECORD_LIST_TOO_LARGE
+    batch = make_batch(pairs, timestamp=NOW_MS)
+    assert len(check(batch, segment_bytes="2000", compression_type="gzip")) < 2_000

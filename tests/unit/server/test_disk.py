@@ -214,3 +214,14 @@ def test_everything_is_synced_in_one_call(disk: OsDisk, monkeypatch: pytest.Monk
 def test_there_is_room(disk: OsDisk, tmp_path: Path) -> None:
     everything, free = disk.space(str(tmp_path))
     assert 0 < free <= everything
+
+
+def test_a_file_knows_when_it_was_last_written_to(disk: OsDisk, tmp_path: Path) -> None:
+    path = str(tmp_path / "file")
+    file = disk.open(path, create=True)
+    file.append((b"1",))
+    file.set_modified_ms(1_700_000_000_123)
+    assert file.modified_ms() == disk.open(path).modified_ms() == 1_700_000_000_123
+    assert file.version() == 1_700_000_000_123 * 1_000_000
+    file.append((b"2",))
+    assert file.modified_ms() > 1_700_000_000_123

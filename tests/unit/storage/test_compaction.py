@@ -8,7 +8,13 @@ from barnabas.protocol.compression import Codec
 from barnabas.protocol.crc import crc32c
 from barnabas.protocol.records import CONTROL, CRC_FROM, DELETE_HORIZON, LOG_APPEND_TIME, records
 from barnabas.storage import compaction
-from barnabas.storage.compaction import Cleaned, CleaningPlan, Group, Urgency
+from barnabas.storage.compaction import (
+    ROOM_TO_SPARE_BYTES,
+    Cleaned,
+    CleaningPlan,
+    Group,
+    Urgency,
+)
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
 from barnabas.testing.batches import Pair, append, batches_in, make_batch, read_all
@@ -305,3 +311,171 @@ def test_a_cut_into_what_is_gone_leaves_no_hole() -> None:
     again = open_log(disk, FOLDER, settings).log
     assert again.end_offset == gap + 1
     assert left(again)[gap] == (b"new", b"1")
+
+
+def clean_in_passes(log: Log, keys_max: int) -> int:
+    """Compact with memory for few keys until all is clean; return how many passes that took."""
+    passes, clean_upto = 0, 0
+    while (work := plan(log)) is not None:
+        cleaned = compaction.clean(log.disk, work, keys_max)
+        assert cleaned.clean_upto > clean_upto
+        clean_upto = cleaned.clean_upto
+        for path in compaction.apply(log, cleaned):
+            log.disk.remove(path)
+        passes += 1
+    return passes
+
+
+@pytest.mark.parametrize("keys_max", [1, 2, 3, 5, 100])
+@pytest.mark.parametrize("batch_records", [1, 4, 40])
+def test_a_segment_with_more_keys_than_memory_is_cleaned_in_several_passes(
+    keys_max: int, batch_records: int
+) -> None:
+    pairs: list[Pair] = [(b"%d" % (n % 7), b"%d" % n) for n in range(40)]
+    log = open_log(MemoryDisk(), FOLDER, LogSettings(index_interval_bytes=50)).log
+    for first in range(0, 40, batch_records):
+        append(log, make_batch(pairs[first : first + batch_records], timestamp=first))
+    log.roll()
+    append(log, make_batch([(b"end", b"end")]))
+    log.flush()
+    passes = clean_in_passes(log, keys_max)
+    assert passes == 1 if keys_max >= 7 else passes > 1
+    assert left(log) == {n: (b"%d" % (n % 7), b"%d" % n) for n in range(33, 40)}
+
+
+def test_a_tombstone_that_was_not_reached_keeps_all_of_its_time() -> None:
+    """Else it could go together with what it deletes, before a slow reader has seen it."""
+    log = open_log(MemoryDisk(), FOLDER, LogSettings()).log
+    append(log, make_batch([(b"a", b"1"), (b"b", b"1"), (b"c", None)], timestamp=1))
+    append(log, make_batch([(b"c", None)], timestamp=2))
+    log.roll()
+    append(log, make_batch([(b"end", b"end")]))
+    log.flush()
+    work = plan(log)
+    assert work is not None
+    cleaned = compaction.clean(log.disk, work, keys_max=2)
+    assert cleaned.clean_upto == 2
+    compaction.apply(log, cleaned)
+    assert not any(header.attributes & DELETE_HORIZON for header, _ in read_all(log))
+    compact(log, now_ms=5_000)
+    horizons = [header.base_timestamp for header, _ in read_all(log)[:-1]]
+    assert horizons[-1] == 5_000 + KEEP_TOMBSTONES_MS
+    assert left(log) == {0: (b"a", b"1"), 1: (b"b", b"1"), 3: (b"c", None)}
+
+
+def test_memory_does_not_depend_on_the_length_of_keys() -> None:
+    long: list[list[Pair]] = [[(b"%d" % (n % 3) * 50_000, b"%d" % n)] for n in range(6)]
+    log = log_of(*long)
+    cleaned = compact(log)
+    assert (cleaned.records_before, cleaned.records_after) == (6, 3)
+
+
+@pytest.mark.parametrize("step", range(1, 12))
+def test_a_compaction_that_fails_leaves_nothing_behind(step: int) -> None:
+    disk = MemoryDisk()
+    log = log_of([(b"a", b"1")], [(b"b", b"1")], [(b"a", b"2")], disk=disk)
+    work = plan(log)
+    assert work is not None
+    steps = 0
+
+    def before(operation: str, path: str) -> None:
+        nonlocal steps
+        if operation in {"create", "append", "sync"}:
+            steps += 1
+            if steps == step:
+                raise OSError(28, "full", path)
+
+    disk.before = before
+    with pytest.raises(OSError, match="full"):
+        compaction.clean(disk, work)
+    assert steps == step
+    assert not disk.exists(work.output)
+    disk.before = None
+    compact(log)
+    assert left(log) == {1: (b"b", b"1"), 2: (b"a", b"2")}
+
+
+def test_what_a_crash_left_of_a_compaction_goes_at_the_next_start() -> None:
+    disk = MemoryDisk()
+    log = log_of([(b"a", b"1")], [(b"a", b"2")], disk=disk)
+    work = plan(log)
+    assert work is not None
+    compaction.clean(disk, work)
+    assert disk.list(work.output)
+    open_log(disk, FOLDER, SEGMENTS)
+    assert not disk.exists(work.output)
+
+
+def test_without_room_for_one_group_nothing_is_written() -> None:
+    disk = MemoryDisk()
+    log = log_of([(b"a", b"1")], [(b"a", b"2")], disk=disk)
+    work = plan(log)
+    assert work is not None
+    assert work.room_bytes == log.segments[0].size + ROOM_TO_SPARE_BYTES
+    disk.room = work.room_bytes - 1
+    with pytest.raises(OSError, match="compaction needs"):
+        compaction.clean(disk, work)
+    assert not disk.exists(work.output)
+    disk.room = work.room_bytes + 1_000
+    compact(log)
+    assert left(log) == {1: (b"a", b"2")}
+
+
+def test_where_the_room_ends_half_way_what_was_saved_so_far_counts() -> None:
+    """What it removed makes room for the rest, the next time."""
+    disk = MemoryDisk()
+    pairs: list[Pair] = [(b"a", b"1" * 2_000), (b"b", b"1" * 2_000)]
+    log = log_of(pairs, pairs, pairs, [(b"c", b"1" * 9_000)], [(b"b", None)], disk=disk)
+    before = log.size
+    work = plan(log)
+    assert work is not None
+    disk.room = ROOM_TO_SPARE_BYTES + 8_000
+    cleaned = compaction.clean(disk, work)
+    assert cleaned.lacked_room
+    assert cleaned.clean_upto == work.first_dirty
+    for path in compaction.apply(log, cleaned):
+        disk.remove(path)
+    assert log.size < before
+    assert compaction.read_checkpoint(log) == 0
+    kept = {4: pairs[0], 6: (b"c", b"1" * 9_000), 7: (b"b", None)}
+    assert left(log) == kept
+    disk.room = None
+    assert not compact(log).lacked_room
+    assert left(log) == kept
+    assert plan(log) is None
+
+
+def test_where_nothing_was_saved_before_the_room_ends_the_compaction_fails() -> None:
+    disk = MemoryDisk()
+    log = log_of([(b"a", b"1" * 2_000)], [(b"b", b"1" * 9_000)], disk=disk)
+    work = plan(log)
+    assert work is not None
+    disk.room = ROOM_TO_SPARE_BYTES + 8_000
+    with pytest.raises(OSError, match="compaction needs"):
+        compaction.clean(disk, work)
+    assert not disk.exists(work.output)
+
+
+def test_records_without_a_time_are_as_old_as_their_file() -> None:
+    disk = MemoryDisk()
+    disk.wall_clock_ms = lambda: 900
+    log = open_log(disk, FOLDER, SEGMENTS).log
+    for _ in range(3):
+        append(log, make_batch([(b"a", b"1")], timestamp=-1))
+    log.flush()
+    assert plan(log, urgency=Urgency(0.0, 101, 1 << 40), now_ms=1_000) is None
+    assert plan(log, urgency=Urgency(0.0, 100, 1 << 40), now_ms=1_000) is not None
+    assert plan(log, urgency=Urgency(1.1, 0, 100), now_ms=1_000) is None
+    assert plan(log, urgency=Urgency(1.1, 0, 99), now_ms=1_000) is not None
+
+
+def test_compaction_does_not_make_records_without_a_time_younger() -> None:
+    disk = MemoryDisk()
+    disk.wall_clock_ms = lambda: 20
+    log = open_log(disk, FOLDER, SEGMENTS).log
+    for number in range(3):
+        append(log, make_batch([(b"%d" % number, b"1")], timestamp=-1))
+    log.flush()
+    disk.wall_clock_ms = lambda: 900
+    compact(log)
+    assert [segment.file.modified_ms() for segment in log.segments] == [20, 20, 20]

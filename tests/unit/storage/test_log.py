@@ -5,6 +5,7 @@ from random import Random
 import pytest
 
 from barnabas.model.errors import ApiError, ErrorCode, SyncFailedError
+from barnabas.protocol.records import parse_header, stamp
 from barnabas.storage.flush import carry_out
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
@@ -281,3 +282,33 @@ def test_a_cut_log_ends_where_its_last_batch_does_if_nothing_was_ever_compacted(
     assert log.end_offset == log.active.next_offset == 4
     assert append(log, make_batch(2)) == 4
     assert open_log(disk, FOLDER, log.settings).log.end_offset == 6
+
+
+@pytest.mark.parametrize("copied", [False, True])
+@pytest.mark.parametrize("interval", [0, 100])
+def test_a_segment_is_sealed_before_its_indexes_outgrow_their_limit(
+    interval: int, copied: bool
+) -> None:
+    settings = LogSettings(index_interval_bytes=interval, index_bytes=120)
+    log = open_log(MemoryDisk(), FOLDER, settings).log
+    for number in range(60):
+        batch = make_batch(timestamp=number)
+        if copied:
+            stamp(batch, 0, number, 0)
+            log.append_copied(batch, [parse_header(batch)])
+        else:
+            append(log, batch)
+    assert len(log.segments) > 3
+    for segment in log.segments:
+        segment.write_indexes()
+        assert segment.offset_index.count * 8 <= 120
+        assert segment.time_index.count * 12 <= 120
+    counts = [segment.time_index.count for segment in log.segments[:-1]]
+    assert min(counts) >= 9
+
+
+def test_the_smallest_index_has_room_for_an_entry() -> None:
+    log = open_log(MemoryDisk(), FOLDER, LogSettings(index_interval_bytes=150, index_bytes=4)).log
+    for _ in range(12):
+        append(log)
+    assert {segment.offset_index.count for segment in log.segments[:-1]} == {1}

@@ -1,0 +1,71 @@
+"""When a segment is sealed: by its size, its age, or the size of its index."""
+
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from barnabas.protocol.records import LENGTH_OVERHEAD, BatchHeader
+from barnabas.storage.index import OffsetIndex, TimeIndex
+from barnabas.storage.segment import RELATIVE_OFFSET_MAX, Segment
+
+if TYPE_CHECKING:
+    from barnabas.storage.log import LogSettings
+
+OFFSET_ENTRY_BYTES = OffsetIndex.ENTRY.size
+TIME_ENTRY_BYTES = TimeIndex.ENTRY.size
+
+
+def must_roll(
+    settings: "LogSettings",
+    active: Segment,
+    filled: tuple[int, int | None],
+    header: BatchHeader,
+    base_offset: int,
+) -> bool:
+    """Tell whether a batch is too much for the active segment.
+
+    `filled` is how many bytes the segment has by then, and the time of its first batch.
+    """
+    size, first_ms = filled
+    if not size:
+        return False
+    if size + header.length + LENGTH_OVERHEAD > settings.segment_bytes:
+        return True
+    if first_ms is not None and first_ms >= 0:
+        limit_ms = settings.segment_ms
+        if settings.segment_jitter_ms:
+            limit_ms = age_limit_ms(settings, active)
+        if header.max_timestamp - first_ms > limit_ms:
+            return True
+    if size > settings.index_fits_bytes and _is_index_full(active, settings.index_bytes):
+        return True
+    last_offset = base_offset + header.last_offset_delta
+    return last_offset - active.base_offset > RELATIVE_OFFSET_MAX
+
+
+def age_limit_ms(settings: "LogSettings", segment: Segment) -> int:
+    """Return how old a segment may become before it is sealed.
+
+    Kafka draws the jitter. A checksum of the file's path differs between partitions and segments,
+    too, and is the same again after a restart.
+    """
+    jitter_ms = min(settings.segment_jitter_ms, settings.segment_ms)
+    if not jitter_ms:
+        return settings.segment_ms
+    return settings.segment_ms - crc32(segment.file.path.encode()) % jitter_ms
+
+
+def index_fits_bytes(index_bytes: int, interval_bytes: int) -> int:
+    """Return a size of a segment up to which its indexes cannot be full."""
+    return max(0, index_bytes // TIME_ENTRY_BYTES - 2) * interval_bytes
+
+
+def _is_index_full(segment: Segment, limit_bytes: int) -> bool:
+    """Tell whether one more entry would be too much for an index that has any.
+
+    The index of times has an entry more in the end, which is written when the segment is sealed.
+    """
+    offsets, times = segment.offset_index.count, segment.time_index.count
+    return offsets > 0 and (
+        (offsets + 1) * OFFSET_ENTRY_BYTES > limit_bytes
+        or (times + 2) * TIME_ENTRY_BYTES > limit_bytes
+    )
