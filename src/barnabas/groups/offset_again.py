@@ -50,6 +50,10 @@ class RepeatedCommit:
         """Tell whether the group and the topics still are what they were."""
         return self.offsets.takes(self._request, self._version, self._topics)
 
+    def is_refused(self) -> bool:
+        """Tell whether the group refuses it by now. To ask is no sign of life of the member."""
+        return self.offsets.refuses(self._request, self._version)
+
     def body(self, offsets: tuple[int, ...], now_ms: int) -> bytes:
         """Return the records with these offsets."""
         numbers = [now_ms] * (2 * len(offsets))

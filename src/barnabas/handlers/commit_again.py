@@ -24,6 +24,9 @@ from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, Offset
 
 OFFSET_COMMIT = 8
 CORRELATION_BYTES = 4
+SHAPE_BYTES = 4_000
+OFFSET_BYTES = 700
+"""Measured: the memory that a shape takes, and what each offset adds to it."""
 
 
 class CommitShape:
@@ -37,6 +40,7 @@ class CommitShape:
         "_group",
         "_holes",
         "_respond",
+        "kept_bytes",
     )
 
     def __init__(
@@ -54,6 +58,16 @@ class CommitShape:
         self._respond = respond
         self._answer_rest = respond(ErrorCode.NONE)[CORRELATION_BYTES:]
         self._answer = Struct(f">ii{len(self._answer_rest)}s")
+        self.kept_bytes = SHAPE_BYTES + OFFSET_BYTES * commit.count + 4 * holes.size
+        """About how much memory it takes."""
+
+    def is_over(self) -> bool:
+        """Tell whether the coordinator takes these commits no more, or is elsewhere."""
+        try:
+            shard = self._coordinators.shard_for(self._group)
+        except ApiError:
+            return True
+        return shard.machine.offsets is not self._commit.offsets or self._commit.is_refused()
 
     def fits(self, frame: memoryview, prefix_bytes: int) -> bool:
         """Tell whether a commit that came the long way is one of these, and could be served."""
@@ -108,11 +122,10 @@ class CommitShape:
         return answer
 
 
-def signature(header: RequestHeader, request: OffsetCommitRequest, size: int) -> bytes:
+def signature(header: RequestHeader, request: OffsetCommitRequest, size: int) -> int:
     """Return what commits with the same shape have in common, and few others."""
     epoch = request.generation_id_or_member_epoch
-    facts = (header.api_version, size, epoch, request.group_id, request.member_id)
-    return repr(facts).encode()
+    return hash((header.api_version, size, epoch, request.group_id, request.member_id))
 
 
 def learn(

@@ -36,6 +36,11 @@ class Holes:
         self._constants = tuple(self._parts[::2])
 
     @property
+    def size(self) -> int:
+        """How long such a text is."""
+        return self._struct.size
+
+    @property
     def first_constant(self) -> bytes:
         """What stands before the first number."""
         first = self._constants[0]
