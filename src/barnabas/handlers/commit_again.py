@@ -8,7 +8,7 @@ from collections.abc import Callable
 from struct import Struct
 
 from barnabas.groups.machine import GroupMachine
-from barnabas.groups.offset_again import RepeatedCommit, repeated
+from barnabas.groups.offset_again import RepeatedCommit, repeated, twin_offsets
 from barnabas.handlers.offset_commit import answered
 from barnabas.model.coordination import Caller
 from barnabas.model.errors import ApiError, ErrorCode
@@ -19,7 +19,7 @@ from barnabas.node.node import Node
 from barnabas.node.shard import Shard
 from barnabas.protocol.codec import encoder
 from barnabas.protocol.headers import RequestHeader, response_header
-from barnabas.protocol.holes import Holes, twin
+from barnabas.protocol.holes import Holes
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 
 OFFSET_COMMIT = 8
@@ -169,10 +169,5 @@ def learn(
 
 def _twin_text(request: OffsetCommitRequest, version: int) -> bytes:
     """Write the request with other offsets."""
-    parts = [part for topic in request.topics for part in topic.partitions]
-    for part in parts:
-        part.committed_offset = twin(part.committed_offset)
-    text = encoder(OffsetCommitRequest, version)(request)
-    for part in parts:
-        part.committed_offset = twin(part.committed_offset)
-    return text
+    with twin_offsets(request):
+        return encoder(OffsetCommitRequest, version)(request)

@@ -29,8 +29,9 @@ SHAPES_BYTES_MAX = 32 * 1024 * 1024
 not remembered is served all the same, at two to four times the cost."""
 SHAPE_BYTES_MAX = SHAPES_BYTES_MAX // 16
 """A larger one is not kept: it would push out many others."""
-COMMIT_FRAME_BYTES_MAX = 32 * 1024
-"""Larger commits are not looked at: to find their shape would hold up the event loop."""
+COMMIT_FRAME_BYTES_MAX = 8 * 1024
+"""Larger commits, of about 450 partitions, are not looked at: to find their shape would hold up the
+event loop for more than 10 ms."""
 SIGNATURES_MAX = 10_000
 HEADS_MAX = 1_000
 LESSONS_MAX = 8
