@@ -240,6 +240,7 @@ TABLE = (
     Key("performance", "consumer_quota", "consumer_quota_bytes_per_second", SIZE),
     Key("performance", "batch_size", "batch_bytes", SIZE),
     Key("performance", "linger_time", "linger_ms", TIME),
+    Key("performance", "slow_event_time", "slow_event_ms", TIME),
     Key("replication", "default_replication_factor", "default_replication_factor", INTEGER, 1, 32),
     Key("replication", "min_insync_replicas", "min_insync_replicas", INTEGER, 1, 32),
     Key("replication", "replica_lag_time_max", "replica_lag_max_ms", TIME, 1),

@@ -4,7 +4,8 @@ What is stored for it is the same, too, but for the offsets and the time. So the
 filled in; whether the group and the topics still take the commit is asked each time.
 """
 
-from copy import deepcopy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import groupby
 from typing import TYPE_CHECKING, cast
 
@@ -50,6 +51,10 @@ class RepeatedCommit:
         """Tell whether the group and the topics still are what they were."""
         return self.offsets.takes(self._request, self._version, self._topics)
 
+    def is_refused(self) -> bool:
+        """Tell whether the group refuses it by now. To ask is no sign of life of the member."""
+        return self.offsets.refuses(self._request, self._version)
+
     def body(self, offsets: tuple[int, ...], now_ms: int) -> bytes:
         """Return the records with these offsets."""
         numbers = [now_ms] * (2 * len(offsets))
@@ -68,11 +73,8 @@ def repeated(
     outcome = offsets.commit(request, caller)
     if request.retention_time_ms != -1 or not outcome.records or not _is_taken_whole(outcome):
         return None
-    other = deepcopy(request)
-    for topic in other.topics:
-        for part in topic.partitions:
-            part.committed_offset = twin(part.committed_offset)
-    twins = offsets.commit(other, caller._replace(now_ms=twin(caller.now_ms))).records
+    with twin_offsets(request):
+        twins = offsets.commit(request, caller._replace(now_ms=twin(caller.now_ms))).records
     topics = [topic for topic in offsets.topics_of(request, caller.version) if topic is not None]
     return RepeatedCommit(
         offsets,
@@ -82,6 +84,20 @@ def repeated(
         cast("list[OffsetRecord]", outcome.records),
         cast("list[OffsetRecord]", twins),
     )
+
+
+@contextmanager
+def twin_offsets(request: OffsetCommitRequest) -> Iterator[None]:
+    """Have other offsets in a request for a while."""
+    parts = [part for topic in request.topics for part in topic.partitions]
+    kept = [part.committed_offset for part in parts]
+    try:
+        for part in parts:
+            part.committed_offset = twin(part.committed_offset)
+        yield
+    finally:
+        for part, offset in zip(parts, kept, strict=True):
+            part.committed_offset = offset
 
 
 def _again(rows: list[OffsetRecord]) -> list[TopicAgain]:

@@ -155,6 +155,10 @@ class Offsets:
             self._touch(request.group_id, request.member_id)
         return True
 
+    def refuses(self, request: offset_commit.OffsetCommitRequest, version: int) -> bool:
+        """Tell whether the group refuses a commit. To ask is no sign of life of the member."""
+        return self._refusal(request, version) is not NONE
+
     def commit_in_transaction(
         self, request: txn_offset_commit.TxnOffsetCommitRequest, caller: Caller
     ) -> Outcome[txn_offset_commit.TxnOffsetCommitResponse]:

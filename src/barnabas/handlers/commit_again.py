@@ -8,7 +8,7 @@ from collections.abc import Callable
 from struct import Struct
 
 from barnabas.groups.machine import GroupMachine
-from barnabas.groups.offset_again import RepeatedCommit, repeated
+from barnabas.groups.offset_again import RepeatedCommit, repeated, twin_offsets
 from barnabas.handlers.offset_commit import answered
 from barnabas.model.coordination import Caller
 from barnabas.model.errors import ApiError, ErrorCode
@@ -19,11 +19,14 @@ from barnabas.node.node import Node
 from barnabas.node.shard import Shard
 from barnabas.protocol.codec import encoder
 from barnabas.protocol.headers import RequestHeader, response_header
-from barnabas.protocol.holes import Holes, twin
+from barnabas.protocol.holes import Holes
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 
 OFFSET_COMMIT = 8
 CORRELATION_BYTES = 4
+SHAPE_BYTES = 4_000
+OFFSET_BYTES = 700
+"""Measured: the memory that a shape takes, and what each offset adds to it."""
 
 
 class CommitShape:
@@ -37,6 +40,7 @@ class CommitShape:
         "_group",
         "_holes",
         "_respond",
+        "kept_bytes",
     )
 
     def __init__(
@@ -54,6 +58,16 @@ class CommitShape:
         self._respond = respond
         self._answer_rest = respond(ErrorCode.NONE)[CORRELATION_BYTES:]
         self._answer = Struct(f">ii{len(self._answer_rest)}s")
+        self.kept_bytes = SHAPE_BYTES + OFFSET_BYTES * commit.count + 4 * holes.size
+        """About how much memory it takes."""
+
+    def is_over(self) -> bool:
+        """Tell whether the coordinator takes these commits no more, or is elsewhere."""
+        try:
+            shard = self._coordinators.shard_for(self._group)
+        except ApiError:
+            return True
+        return shard.machine.offsets is not self._commit.offsets or self._commit.is_refused()
 
     def fits(self, frame: memoryview, prefix_bytes: int) -> bool:
         """Tell whether a commit that came the long way is one of these, and could be served."""
@@ -108,11 +122,10 @@ class CommitShape:
         return answer
 
 
-def signature(header: RequestHeader, request: OffsetCommitRequest, size: int) -> bytes:
+def signature(header: RequestHeader, request: OffsetCommitRequest, size: int) -> int:
     """Return what commits with the same shape have in common, and few others."""
     epoch = request.generation_id_or_member_epoch
-    facts = (header.api_version, size, epoch, request.group_id, request.member_id)
-    return repr(facts).encode()
+    return hash((header.api_version, size, epoch, request.group_id, request.member_id))
 
 
 def learn(
@@ -156,10 +169,5 @@ def learn(
 
 def _twin_text(request: OffsetCommitRequest, version: int) -> bytes:
     """Write the request with other offsets."""
-    parts = [part for topic in request.topics for part in topic.partitions]
-    for part in parts:
-        part.committed_offset = twin(part.committed_offset)
-    text = encoder(OffsetCommitRequest, version)(request)
-    for part in parts:
-        part.committed_offset = twin(part.committed_offset)
-    return text
+    with twin_offsets(request):
+        return encoder(OffsetCommitRequest, version)(request)

@@ -8,6 +8,10 @@ are sent to a copy nearby that is in sync (KIP-392), and every copy serves consu
 watermark it knows. Whoever asks for what follows a batch that the log does not hold is told
 where the two part (KIP-595).
 
+A consumer quota caps one answer at a second's worth, but at least one batch is returned. A client
+that still has to pause for what it fetched before gets an empty answer that says for how long,
+whichever connection it asks on (KIP-219).
+
 Followers ask as consumers do, over the listener for brokers; what is theirs alone is in
 `replica_fetch.py`.
 Deviations: a follower's request is answered at once when its next one comes, and each partition
@@ -60,6 +64,10 @@ def handle(
     if request.replica_id >= 0 and not context.peer:
         raise WireError("brokers fetch over the listener for brokers")
     try:
+        if node.fetch_quota.limits and not context.peer:
+            debt_ms = node.fetch_quota.debt_ms(context.client_id, node.timers.now_ms)
+            if debt_ms:
+                return _throttled(node, request, context, debt_ms)
         follower, everything = _follower(node, request, context)
     except ApiError as error:
         return encode_response(context.version, [], error_code=error.code)
@@ -67,10 +75,24 @@ def handle(
         note_progress(node, request)
     fetch = Fetch(node, request, context, follower, everything=everything)
     found, size, failed = fetch.look()
-    enough = size >= request.min_bytes or failed or request.max_wait_ms <= 0
+    enough = size >= fetch.min_bytes or failed or request.max_wait_ms <= 0
     if enough or not follower.followed:
         return fetch.answer(found, size)
     return fetch.wait(found)
+
+
+def _throttled(
+    node: Node, request: FetchRequest, context: RequestContext, debt_ms: int
+) -> list[Chunk]:
+    """Answer without records, as Kafka does: no session is begun, and one that exists goes on."""
+    session_id = 0
+    if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+        node.sessions.close(request.session_id)
+    else:
+        _follower(node, request, context)
+        session_id = request.session_id
+    context.throttle_ms = debt_ms
+    return encode_response(context.version, [], throttle_ms=debt_ms, session_id=session_id)
 
 
 def _follower(node: Node, request: FetchRequest, context: RequestContext) -> tuple[Follower, bool]:
@@ -107,6 +129,8 @@ class Fetch:
         "everything",
         "follower",
         "in_session",
+        "max_bytes",
+        "min_bytes",
         "node",
         "pending",
         "request",
@@ -129,12 +153,17 @@ class Fetch:
         self.follower = follower
         self.everything = everything
         self.in_session = isinstance(follower, FetchSession)
+        self.max_bytes = min(request.max_bytes, node.settings.performance.max_fetch_bytes)
+        self.min_bytes = request.min_bytes
+        if node.fetch_quota.limits and not context.peer:
+            self.max_bytes = min(self.max_bytes, node.fetch_quota.burst_bytes)
+            # Half of it can be reached with whole batches, whatever their size.
+            self.min_bytes = min(self.min_bytes, self.max_bytes // 2)
         self.pending: Pending[list[Chunk]] = Pending()
 
     def look(self) -> tuple[Found, int, bool]:
         """Read what the suspects have; return it, its size, and whether anything went wrong."""
-        follower = self.follower
-        budget = min(self.request.max_bytes, self.node.settings.performance.max_fetch_bytes)
+        follower, budget = self.follower, self.max_bytes
         found: Found = []
         size, failed = 0, False
         candidates: Iterable[Followed] = (
@@ -178,6 +207,12 @@ class Fetch:
 
     def answer(self, found: Found, size: int) -> list[Chunk]:
         """Write the answer, and remember in the session what was said."""
+        context, quota = self.context, self.node.fetch_quota
+        if quota.limits and not context.peer:
+            now_ms = self.node.timers.now_ms
+            if size and (debt_ms := quota.debt_ms(context.client_id, now_ms)):
+                return self._answer_empty(debt_ms)
+            context.throttle_ms = quota.use(context.client_id, size, now_ms)
         session = self.follower if isinstance(self.follower, FetchSession) else None
         topics: dict[TopicKey, list[FetchResult]] = {}
         for followed, result in found:
@@ -192,10 +227,6 @@ class Fetch:
                     session.suspects[followed] = None
         if session is None or session.closed:
             self.follower.close()  # again, for a session that was closed while it waited
-        context = self.context
-        if not context.peer:
-            quota = self.node.fetch_quota
-            context.throttle_ms = quota.use(context.client_id, size, context.now_ms)
         moved = [result.leader for _, result in found if result.leader is not None]
         return encode_response(
             context.version,
@@ -205,6 +236,19 @@ class Fetch:
             endpoints=endpoints_of(self.node, moved) if moved else (),
         )
 
+    def _answer_empty(self, debt_ms: int) -> list[Chunk]:
+        """Answer without records: while this fetch waited, another one used up the quota."""
+        session_id = 0
+        if not isinstance(self.follower, FetchSession):
+            self.follower.close()
+        elif self.everything or self.follower.closed:
+            self.node.sessions.close(self.follower.session_id)
+        else:
+            session_id = self.follower.session_id
+        context = self.context
+        context.throttle_ms = debt_ms
+        return encode_response(context.version, [], throttle_ms=debt_ms, session_id=session_id)
+
     def _look_again(self, *, at_last: bool = False) -> None:
         try:
             found, size, failed = self.look()
@@ -212,7 +256,7 @@ class Fetch:
             self._stop_waiting()
             self.pending.fail(error)
             return
-        if size >= self.request.min_bytes or failed or at_last:
+        if size >= self.min_bytes or failed or at_last:
             self._stop_waiting()
             self.pending.complete_with(lambda: self.answer(found, size))
 

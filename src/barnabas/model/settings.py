@@ -229,6 +229,10 @@ class PerformanceSettings:
     linger_ms: int = 0
     """How long an fsync may wait for more writes to share it."""
 
+    slow_event_ms: int = 0
+    """An event of the loop that takes longer than this is logged, with what it was; 0 logs none.
+    While it is on, each event costs a few microseconds more."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicationSettings:

@@ -66,12 +66,14 @@ class Timers:
             self._husks -= 1
         return heap[0].deadline_ms if heap else None
 
-    def fire(self) -> None:
-        """Do everything that is due."""
+    def fire(self, run: Callable[[Callable[[], None]], None] | None = None) -> None:
+        """Do everything that is due, or have it done."""
         while self._heap and self._heap[0].deadline_ms <= self.now_ms:
             timer = heapq.heappop(self._heap)
             action, timer.action = timer.action, None
             if action is None:
                 self._husks -= 1
-            else:
+            elif run is None:
                 action()
+            else:
+                run(action)

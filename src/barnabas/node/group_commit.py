@@ -35,6 +35,11 @@ class GroupCommit:
         self.unsynced: dict[Partition, None] = {}
         """Who waits for the clock."""
 
+    @property
+    def now_ms(self) -> int:
+        """The monotonic clock."""
+        return self._timers.now_ms
+
     def appended(self, partition: Flushable, size: int) -> None:
         """Sync the partition now, or soon."""
         if self._linger_ms <= 0:

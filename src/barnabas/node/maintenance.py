@@ -65,10 +65,10 @@ class Maintenance:
     def retain(self) -> None:
         """Drop segments that have been kept long enough, and producers not heard of."""
         now_ms = self._now_ms()
-        expiry_ms = now_ms - self._node.settings.storage.producer_id_expiration_ms
+        silence_ms = self._node.settings.storage.producer_id_expiration_ms
         for partition in list(self._node.partitions.values()):
-            partition.log.producers.expire(expiry_ms)
-            partition.verifications.expire(expiry_ms)
+            partition.log.producers.expire(now_ms - silence_ms)
+            partition.verifications.expire(self._node.timers.now_ms - silence_ms)
             try:
                 self._roll(partition, now_ms)
             except OSError as error:

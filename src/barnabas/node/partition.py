@@ -307,7 +307,7 @@ class Partition:
         if batch is not records:
             records, header = batch, parse_header(batch)
         if header.producer_id >= 0:
-            sent = self._sent_before(header, now_ms)
+            sent = self._sent_before(header)
             if sent is not None:
                 return Appended(sent.first_offset, -1, sent.last_offset + 1)
         append_time_ms = -1
@@ -318,7 +318,7 @@ class Partition:
         try:
             base_offset = self._write(records, header)
         except ApiError as error:
-            self._refusals.note(header, error.code, now_ms)
+            self._refusals.note(header, error.code, self._commits.now_ms)
             raise
         if self._refusals.by_id or self.verifications.by_id:
             self._refusals.by_id.pop(header.producer_id, None)
@@ -332,7 +332,7 @@ class Partition:
             self._wake_copiers()
         return _new_appended(Appended, (base_offset, append_time_ms, self.log.end_offset))
 
-    def _sent_before(self, header: BatchHeader, now_ms: int) -> SentBatch | None:
+    def _sent_before(self, header: BatchHeader) -> SentBatch | None:
         """Return the batch that this one repeats; raise where it does not follow, and why."""
         producers = self.log.producers
         overtakes = False
@@ -345,21 +345,22 @@ class Partition:
         except ApiError as error:
             code = None
             if overtakes or producers.is_early(header):
-                code = self._refusals.reason(header, now_ms)
+                code = self._refusals.reason(header, self._commits.now_ms)
             if code is None:
                 raise
             raise ApiError(code, "a batch before this one was refused") from error
 
-    def excuse(self, now_ms: int) -> None:
+    def excuse(self) -> None:
         """Take it that whoever led before refused what is missing here."""
-        self._refusals.took_lead(now_ms)
+        self._refusals.took_lead(self._commits.now_ms)
 
-    def refuse_while_short(self, records: memoryview, now_ms: int) -> None:
+    def refuse_while_short(self, records: memoryview) -> None:
         """Refuse a producer's batch that must reach more copies than are in sync."""
         try:
             self.check_replicas()
         except ApiError as error:
-            self._refusals.note(parse_header_or_refuse(records), error.code, now_ms)
+            header = parse_header_or_refuse(records)
+            self._refusals.note(header, error.code, self._commits.now_ms)
             raise
 
     def append_own(self, batch: bytearray) -> None:

@@ -113,7 +113,7 @@ class Replicas:
         elif placed.leader == self._me:
             self._unfollow(partition)
             if not partition.leads and placed.leader_epoch and len(placed.replicas) > 1:
-                partition.excuse(self._node.timers.wall_ms)
+                partition.excuse()
             partition.lead(placed, self._me, now_ms)
             self._watch(partition)
         else:

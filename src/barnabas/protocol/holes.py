@@ -4,10 +4,12 @@ Where the numbers are is not worked out from the layout, but seen: two texts tha
 from two sets of numbers, each of which differs in all of its bytes from its twin.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from struct import Struct
 
 NUMBER_BYTES = 8
+_DIFFERENT = re.compile(rb"[^\0]+")
 
 
 def twin(number: int) -> int:
@@ -36,6 +38,11 @@ class Holes:
         self._constants = tuple(self._parts[::2])
 
     @property
+    def size(self) -> int:
+        """How long such a text is."""
+        return self._struct.size
+
+    @property
     def first_constant(self) -> bytes:
         """What stands before the first number."""
         first = self._constants[0]
@@ -57,15 +64,15 @@ class Holes:
 
 
 def _holes(text: bytes, twin_text: bytes) -> Iterator[int]:
-    position = 0
-    while position < len(text):
-        if text[position] == twin_text[position]:
-            position += 1
-            continue
-        end = position + NUMBER_BYTES
-        if any(text[at] ^ twin_text[at] != 0xFF for at in range(position, min(end, len(text)))):
-            raise ValueError(f"the texts differ at {position} in something else than a number")
-        if end > len(text):
-            raise ValueError("a number has no room at the end")
-        yield position
-        position = end
+    """Yield where numbers begin. Whole texts are compared at once: they may be long."""
+    difference = (int.from_bytes(text, "big") ^ int.from_bytes(twin_text, "big")).to_bytes(
+        len(text), "big"
+    )
+    for run in _DIFFERENT.finditer(difference):
+        for start in range(run.start(), run.end(), NUMBER_BYTES):
+            number = difference[start : start + NUMBER_BYTES]
+            if number.strip(b"\xff"):
+                raise ValueError(f"the texts differ at {start} in something else than a number")
+            if len(number) < NUMBER_BYTES:
+                raise ValueError("a number has no room at the end")
+            yield start

@@ -9,7 +9,11 @@ until the end of the event. Files are sent by sendfile where they are large enou
 An answer that merely waits for news is given when the next request comes, which would wait behind.
 
 A client that does not read its answers is not read from either: once enough of them wait, frames
-that have arrived already are set aside, and nothing is taken from the kernel.
+that have arrived already are set aside, and nothing is taken from the kernel. Answers that wait
+behind a pending one count as much as those that wait for the socket.
+
+One connection handles only so many requests, and for so long, in one event. The rest are set aside
+too, and handled after the other connections had their turn.
 """
 
 import os
@@ -42,11 +46,13 @@ CUT_SHORT = "the file is shorter than what was promised of it"
 class Slot:
     """The place of one answer in the queue."""
 
-    __slots__ = ("chunks", "pending")
+    __slots__ = ("chunks", "pending", "size")
 
     def __init__(self, pending: Pending[list[Chunk]] | None = None) -> None:
         self.chunks: list[Chunk] | None = None
         self.pending = pending
+        self.size = 0
+        """The bytes of an answer that is ready and waits behind a pending one."""
 
 
 class Connection:
@@ -58,17 +64,20 @@ class Connection:
         "_filled",
         "_frame",
         "_frame_bytes",
+        "_held_bytes",
         "_muted",
         "_out",
         "_out_bytes",
         "_overtaken",
         "_paused",
         "_prefix_bytes",
+        "_reading",
         "_sent",
         "_server",
         "_slots",
         "_socket",
         "_timers",
+        "_turn_is_due",
         "_writing",
         "closed",
         "descriptor",
@@ -99,15 +108,21 @@ class Connection:
         self._frame: bytearray | None = None
         self._frame_bytes = 0
         self._filled = 0
-        self._backlog: bytearray | None = None
+        self._backlog: memoryview | None = None
+        """Frames that were received and are not handled yet; nothing is read before they are."""
+        self._turn_is_due = False
+        """Whether the server is going to call `_take_backlog`."""
         self._slots: deque[Slot] = deque()
         self._out: deque[Chunk] = deque()
         self._out_bytes = 0
+        self._held_bytes = 0
+        """The bytes of answers that wait behind a pending one."""
         self._overtaken: Callable[[], None] | None = None
         self._prefix_bytes = 0
         self._sent = 0
         self._muted = 0
         self._paused = False
+        self._reading = True
         self._writing = False
         self.last_progress_ms = now_ms
         self.stalled_since_ms: int | None = None
@@ -131,6 +146,8 @@ class Connection:
             self.flush()
         else:
             self.dirty = False
+        if self._backlog is not None:
+            self._resume()
 
     def on_writable(self) -> None:
         """Go on where the kernel had no more room."""
@@ -146,11 +163,18 @@ class Connection:
             self.close()
             return
         self.last_progress_ms = self._timers.now_ms
-        self._take(shared, count)
+        position = self._take(shared, count)
+        if position == count:
+            return
+        if self._paused:
+            # Writable, as the receive buffer is: batches are stamped in place.
+            self._backlog = memoryview(bytearray(shared[position:count]))
+        else:
+            self._keep(shared[position:count])
 
-    def _take(self, received: memoryview, count: int) -> None:
-        """Handle whole frames, as long as answers can be sent; keep what is left."""
-        position, largest = 0, self._server.max_request_bytes
+    def _take(self, received: memoryview, count: int) -> int:
+        """Handle whole frames, as long as this connection may; return where the rest begins."""
+        position, handled, largest = 0, 0, self._server.max_request_bytes
         while count - position >= 4 and not self._paused:
             (size,) = _LENGTH.unpack_from(received, position)
             if not 8 <= size <= largest:
@@ -160,15 +184,20 @@ class Connection:
                 break
             self._handle(received[position + 4 : end])
             if self.closed:
-                return
+                return count
             position = end
-        if position == count:
-            return
-        if self._paused:
-            # Writable, as the receive buffer is: batches are stamped in place.
-            self._backlog = bytearray(received[position:count])
-        else:
-            self._keep(received[position:count])
+            handled += 1
+            if position < count and self._has_used_its_turn(handled):
+                self._pause()
+        return position
+
+    def _has_used_its_turn(self, handled: int) -> bool:
+        """Tell whether other connections come first, before this one's next request."""
+        server = self._server
+        return (
+            handled >= server.frames_per_event
+            or server.monotonic_ms() - self._timers.now_ms >= server.event_ms_max
+        )
 
     def _keep(self, rest: memoryview) -> None:
         """Move the beginning of a frame into a buffer of its own."""
@@ -281,11 +310,17 @@ class Connection:
             return
         if self._slots:
             slot = Slot()
-            slot.chunks = answer
             self._slots.append(slot)
+            self._hold(slot, answer)
         else:
             self._queue(answer)
         self._pace(context)
+
+    def _hold(self, slot: Slot, chunks: list[Chunk]) -> None:
+        """Keep an answer until those before it are ready."""
+        slot.chunks = chunks
+        slot.size = _size_of(chunks)
+        self._held_bytes += slot.size
 
     def _pace(self, context: RequestContext | None = None) -> None:
         """Read no more for now where a client is over its quota or behind with our answers."""
@@ -295,11 +330,17 @@ class Connection:
             self._pause()
 
     def _fill(self, slot: Slot, chunks: list[Chunk], context: RequestContext | None) -> None:
-        slot.chunks = chunks
+        if self.closed:
+            return
         slots = self._slots
-        while slots and (ready := slots[0].chunks) is not None:
+        if slots[0] is slot:
             slots.popleft()
-            self._queue(ready)
+            self._queue(chunks)
+            while slots and (ready := slots[0].chunks) is not None:
+                self._held_bytes -= slots.popleft().size
+                self._queue(ready)
+        else:
+            self._hold(slot, chunks)
         self._pace(context)
 
     def _queue(self, chunks: list[Chunk]) -> None:
@@ -449,37 +490,54 @@ class Connection:
         return self._muted > 0
 
     def _has_room(self) -> bool:
-        """Whether the client may ask for more, given what it has not read yet."""
+        """Whether the client may ask for more, given what it has not been sent yet."""
         server = self._server
         return (
-            self._out_bytes <= server.queued_bytes_max
+            self._out_bytes + self._held_bytes <= server.queued_bytes_max
             and len(self._slots) <= server.queued_answers_max
         )
 
     def _pause(self) -> None:
         if not self._paused and not self.closed:
             self._paused = True
-            self._server.watch_reading(self, wanted=False)
+            self._set_reading(wanted=False)
 
     def _resume(self) -> None:
         if not self._paused or self.closed or self._muted or not self._has_room():
             return
-        if self._backlog is not None:
-            # An event of its own: many small questions must not hold up everybody else.
-            self._server.soon(self._take_backlog)
-            return
-        self._paused = False
-        self._server.watch_reading(self, wanted=True)
+        if self._backlog is None:
+            self._paused = False
+            self._set_reading(wanted=True)
+        elif not self._turn_is_due:
+            self._turn_is_due = True
+            self._server.in_turn(self._take_backlog)
 
     def _take_backlog(self) -> None:
         """Handle what was set aside, before anything newer is read."""
-        backlog = self._backlog
-        if self.closed or self._muted or not self._has_room() or backlog is None:
+        self._turn_is_due = False
+        if self.closed or self._muted or not self._has_room() or self._backlog is None:
             return
-        self._backlog, self._paused = None, False
-        self._guarded(lambda: self._take(memoryview(backlog), len(backlog)))
+        self._paused = False
+        self._guarded(self._take_more)
         if not self._paused and not self.closed:
-            self._server.watch_reading(self, wanted=True)
+            self._set_reading(wanted=True)
+
+    def _take_more(self) -> None:
+        """Go on where the last event stopped. Nothing is copied, however often that is."""
+        backlog, self._backlog = self._backlog, None
+        assert backlog is not None
+        position = self._take(backlog, len(backlog))
+        if position == len(backlog):
+            return
+        if self._paused:
+            self._backlog = backlog[position:]
+        else:
+            self._keep(backlog[position:])
+
+    def _set_reading(self, *, wanted: bool) -> None:
+        if wanted != self._reading:
+            self._reading = wanted
+            self._server.watch_reading(self, wanted=wanted)
 
     def _set_writing(self, *, wanted: bool) -> None:
         if self.closed or wanted == self._writing:
@@ -492,15 +550,20 @@ class Connection:
         if self.closed:
             return
         self.closed = True
-        self._server.forget(self, writing=self._writing, reading=not self._paused)
+        self._server.forget(self, writing=self._writing, reading=self._reading)
         self._socket.close()
         self._out.clear()
         for slot in self._slots:
             if slot.pending is not None:
                 slot.pending.abandon()
         self._slots.clear()
+        self._held_bytes = 0
         self._frame = None
         self._backlog = None
+
+
+def _size_of(chunks: list[Chunk]) -> int:
+    return sum(chunk.length if isinstance(chunk, FileSlice) else len(chunk) for chunk in chunks)
 
 
 def _read_all(piece: FileSlice) -> bytes:

@@ -49,6 +49,10 @@ class ConnectionOwner(Protocol):
     """A connection with more bytes to send than this is not read from."""
     queued_answers_max: int
     """A connection with more unfinished answers than this is not read from."""
+    frames_per_event: int
+    """A connection handles at most so many requests before others have their turn."""
+    event_ms_max: int
+    """It begins no further request once its event has taken so long."""
 
     def monotonic_ms(self) -> int:
         """Return a clock that never jumps."""
@@ -56,8 +60,8 @@ class ConnectionOwner(Protocol):
     def descriptor_of(self, file: File) -> int:
         """Return the descriptor of a file, for sendfile."""
 
-    def soon(self, callback: Callable[[], None]) -> None:
-        """Run a callback as an event of its own, after those that wait already."""
+    def in_turn(self, callback: Callable[[], None]) -> None:
+        """Run a callback as an event of its own, once other connections had their turn."""
 
     def watch_reading(self, connection: "Connection", *, wanted: bool) -> None:
         """Call `on_readable` whenever bytes have arrived, or stop doing so."""

@@ -2,7 +2,7 @@
 
 Seeds draw how unkind the edge is. Frames arrive whole or cut anywhere, several at once or one by
 one; the client's socket has room for all of an answer, for a part, or for nothing yet; connections
-stop reading after a few answers or after a thousand.
+stop reading after a few answers or after a thousand, and handle one request in an event or many.
 """
 
 from collections import deque
@@ -24,6 +24,7 @@ def drawn_limits(rng: Random) -> Limits:
         receive_bytes=rng.choice((200, 4_096, 65_536)),
         queued_bytes=rng.choice((100, 1_048_576)),
         queued_answers=rng.choice((2, 1_000)),
+        frames_per_event=rng.choice((1, 3, 256)),
     )
 
 

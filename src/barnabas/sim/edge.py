@@ -27,11 +27,12 @@ Problems = Callable[[Connection, str | Exception], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Where connections stop reading, and how much the kernel hands over at once."""
+    """Where connections stop reading, and how much they take at once."""
 
     receive_bytes: int = 64 * 1024
     queued_bytes: int = 1024 * 1024
     queued_answers: int = 1000
+    frames_per_event: int = 256
 
 
 class Wire:
@@ -55,6 +56,11 @@ class Wire:
     def is_readable(self) -> bool:
         """Whether there is something to read, if only the end."""
         return bool(self._arrived) or self._ended
+
+    @property
+    def unread_bytes(self) -> int:
+        """How much has arrived and was not read."""
+        return len(self._arrived)
 
     def arrive(self, content: Buffer) -> None:
         """Have bytes arrive from the client."""
@@ -110,6 +116,8 @@ class SimServer:
         self.sendfile_bytes = sys.maxsize
         self.queued_bytes_max = limits.queued_bytes
         self.queued_answers_max = limits.queued_answers
+        self.frames_per_event = limits.frames_per_event
+        self.event_ms_max = 1  # time stands still within an event
         self._soon = soon
         self._on_problem = on_problem
         self._wires: dict[Connection, Wire] = {}
@@ -155,7 +163,7 @@ class SimServer:
         """Refuse: nothing is large enough here to be sent by sendfile."""
         raise AssertionError(f"{file.path} is not to be sent by sendfile")
 
-    def soon(self, callback: Callable[[], None]) -> None:
+    def in_turn(self, callback: Callable[[], None]) -> None:
         """Run a callback as an event of its own."""
         self._soon(callback)
 

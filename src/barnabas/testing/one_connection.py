@@ -80,6 +80,11 @@ class OneConnection:
         self._wire.arrive(content)
         self._event(lambda: self._server.readable(self.connection))
 
+    @property
+    def unread_bytes(self) -> int:
+        """How much has arrived that the broker has not read."""
+        return self._wire.unread_bytes
+
     def end(self) -> None:
         """Have the client close the connection."""
         self._wire.end()

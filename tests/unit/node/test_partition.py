@@ -8,6 +8,7 @@ from barnabas.metadata.topic_config import resolve
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicPartition
 from barnabas.node.partition import Partition
+from barnabas.node.refusals import REMEMBERED_MS
 from barnabas.testing.batches import batches_in, make_batch
 from barnabas.testing.edge import START_MS, Edge
 from barnabas.testing.memory_disk import MemoryDisk
@@ -217,3 +218,18 @@ def test_what_comes_behind_a_refused_batch_is_refused_for_the_same_reason() -> N
     assert [send(partition, 2), send(partition, 3), send(partition, 4)] == [2, 3, 4]
     # From here on it has no excuse.
     assert refusal(partition, 9) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_step_of_the_calendar_does_not_make_a_refusal_forgotten() -> None:
+    edge, partition = topic()
+    disk = edge.disk
+    assert isinstance(disk, MemoryDisk)
+    send(partition, 0)
+    disk.room = 5
+    assert refusal(partition, 1) is ErrorCode.KAFKA_STORAGE_ERROR
+    disk.room = None
+    with pytest.raises(ApiError) as caught:
+        partition.append(make_batch(1, producer=(5, 0, 2)), START_MS + 2 * REMEMBERED_MS)
+    assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    edge.pass_time(REMEMBERED_MS)
+    assert refusal(partition, 2) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
