@@ -18,6 +18,7 @@ from barnabas.node.coordinators import CoordinatorSet
 from barnabas.node.node import Node
 from barnabas.node.shard import Shard
 from barnabas.protocol.codec import encoder
+from barnabas.protocol.crc import crc32c
 from barnabas.protocol.headers import RequestHeader, response_header
 from barnabas.protocol.holes import Holes
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
@@ -124,8 +125,8 @@ class CommitShape:
 
 def signature(header: RequestHeader, request: OffsetCommitRequest, size: int) -> int:
     """Return what commits with the same shape have in common, and few others."""
-    epoch = request.generation_id_or_member_epoch
-    return hash((header.api_version, size, epoch, request.group_id, request.member_id))
+    numbers = f"{header.api_version} {size} {request.generation_id_or_member_epoch}"
+    return crc32c(f"{numbers} {request.group_id} {request.member_id}".encode())
 
 
 def learn(
