@@ -107,10 +107,12 @@ class MemoryFile:
         self._disk = disk
         self._life = disk.life
         self._open_files = disk.open_files
-        self._open_files.opened(id(self))
+        disk.handles += 1
+        self._number = disk.handles
+        self._open_files.opened(self._number)
 
     def __del__(self) -> None:
-        self._open_files.closed(id(self))
+        self._open_files.closed(self._number)
 
     def append(self, buffers: Sequence[Buffer]) -> None:
         """Write at the end, or raise and change nothing."""
@@ -183,6 +185,8 @@ class MemoryDisk:
         """Bytes until the disk is full, if it ever is."""
         self.before: Callable[[str, str], None] | None = None
         self.open_files = OpenFiles()
+        self.handles = 0
+        """How many files were ever opened."""
         self.wall_clock_ms: Callable[[], int] = lambda: 0
         """The clock by which files are dated."""
         self._changes: list[NameChange] = []
