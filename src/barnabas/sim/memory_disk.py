@@ -105,11 +105,13 @@ class MemoryFile:
         self.content = content
         self._disk = disk
         self._life = disk.life
+        disk.opened += 1
+        self._number = disk.opened
         self._open_files = disk.open_files
-        self._open_files.opened(id(self))
+        self._open_files.opened(self._number)
 
     def __del__(self) -> None:
-        self._open_files.closed(id(self))
+        self._open_files.closed(self._number)
 
     def append(self, buffers: Sequence[Buffer]) -> None:
         """Write at the end, or raise and change nothing."""
@@ -172,6 +174,8 @@ class MemoryDisk:
         """Bytes until the disk is full, if it ever is."""
         self.before: Callable[[str, str], None] | None = None
         self.open_files = OpenFiles()
+        self.opened = 0
+        """How often a file was opened."""
         self._changes: list[NameChange] = []
 
     def step(self, operation: str, path: str) -> None:
