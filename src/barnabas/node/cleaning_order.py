@@ -19,10 +19,12 @@ from barnabas.node.node import Node
 from barnabas.node.partition import Partition
 from barnabas.storage import compaction
 
-PIECE = 2_000
+PIECE = 500
 """How much is looked at in one event, in segments; about a millisecond."""
 LOOK_COST = 10
 """What a look at a compacted partition costs, in segments."""
+READ_COST = 20
+"""What it costs to read up to where a log is clean."""
 SEAL_COST = 500
 """What it costs to seal a segment: some small files are written."""
 RANKED_MAX = 10
@@ -120,6 +122,7 @@ class CleaningOrder:
         if not self._prepare(partition):
             return LOOK_COST
         segments = len(partition.log.segments)
+        read_cost = READ_COST if partition not in self._clean_upto else 0
         dirt = compaction.dirt_in(
             partition.log,
             _urgency(partition),
@@ -129,7 +132,7 @@ class CleaningOrder:
         )
         if dirt is not None:
             self._found.append(_Found(dirt.overdue, dirt.ratio, partition))
-        return LOOK_COST + segments + SEAL_COST * (segments - segments_before)
+        return LOOK_COST + read_cost + segments + SEAL_COST * (segments - segments_before)
 
     def _read_clean_upto(self, partition: Partition) -> int:
         """Read up to where a log is clean, unless that is known."""

@@ -136,8 +136,8 @@ class Log:
         Raises `OSError` where the disk refuses; the log then holds what it held.
         """
         active, base_offset = self.segments[-1], self.end_offset
-        filled = active.size, active.first_append_ms
-        if rolling.must_roll(self.settings, active, filled, header, base_offset):
+        size, first_ms = active.size, active.first_append_ms
+        if rolling.must_roll(self.settings, active, size, first_ms, header, base_offset):
             active = self.roll()
         stamp(batch, 0, base_offset, epoch)
         active.append(batch, header, base_offset)
@@ -181,14 +181,14 @@ class Log:
     def _run(self, headers: Sequence[BatchHeader]) -> Sequence[BatchHeader]:
         """Return those that go into one segment, the active one; roll where none does."""
         active, first, settings = self.segments[-1], headers[0], self.settings
-        filled = active.size, active.first_append_ms
-        if rolling.must_roll(settings, active, filled, first, first.base_offset):
+        size, first_ms = active.size, active.first_append_ms
+        if rolling.must_roll(settings, active, size, first_ms, first, first.base_offset):
             active = self.roll()
         size, first_ms = active.size, active.first_append_ms
         if first_ms is None:
             first_ms = first.max_timestamp
         for number, header in enumerate(headers):
-            if rolling.must_roll(settings, active, (size, first_ms), header, header.base_offset):
+            if rolling.must_roll(settings, active, size, first_ms, header, header.base_offset):
                 return headers[:number]
             size += header.size
         return headers

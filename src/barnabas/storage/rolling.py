@@ -17,15 +17,15 @@ TIME_ENTRY_BYTES = TimeIndex.ENTRY.size
 def must_roll(
     settings: "LogSettings",
     active: Segment,
-    filled: tuple[int, int | None],
+    size: int,
+    first_ms: int | None,
     header: BatchHeader,
     base_offset: int,
 ) -> bool:
     """Tell whether a batch is too much for the active segment.
 
-    `filled` is how many bytes the segment has by then, and the time of its first batch.
+    The segment has `size` bytes by then, and its first batch is of the time `first_ms`.
     """
-    size, first_ms = filled
     if not size:
         return False
     if size + header.length + LENGTH_OVERHEAD > settings.segment_bytes:

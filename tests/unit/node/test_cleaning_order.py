@@ -135,6 +135,7 @@ def test_one_event_looks_at_a_bounded_number_of_partitions(
     names = [f"t{number}" for number in range(12)]
     for partition in topics(edge, *names):
         fill(edge, partition, 20)
+    monkeypatch.setattr(cleaning_order, "READ_COST", 0)
     monkeypatch.setattr(cleaning_order, "PIECE", 3 * LOOK_COST)
     looks: list[int] = []
     look = compaction.dirt_in
