@@ -67,6 +67,8 @@ class Node:
         self.sessions = FetchSessions(settings.performance.fetch_session_slots, rng)
         self.produce_quota = Quota(settings.performance.producer_quota_bytes_per_second)
         self.fetch_quota = Quota(settings.performance.consumer_quota_bytes_per_second)
+        self.looked_up = 0
+        """How many partitions wait for a look-up by time."""
         self.checkpoints = Checkpoints(disk, settings.broker.data_dir)
         self.advertised = (settings.broker.host, settings.broker.port)
         self.peer_address = Address(settings.cluster.host, settings.cluster.port)

@@ -15,11 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from barnabas.effects import Ask, Clean, Effect, Flush, Notice, Remove, Verify
+from barnabas.effects import Ask, Clean, Effect, Flush, Notice, Remove, Scan, Verify
 from barnabas.logs import get
 from barnabas.model.errors import SyncFailedError, TooOldError
 from barnabas.node.node import Node
 from barnabas.server.peers import PeerConnections
+from barnabas.server.scans import Scans
 from barnabas.server.sync_threads import SyncThreads
 from barnabas.storage.compaction import Cleaned, Group
 from barnabas.storage.flush import FlushTask, carry_out
@@ -51,6 +52,7 @@ class EffectDriver:
             threads, loop, lambda flush: self.sync(flush.task), self._synced
         )
         self._chores = ThreadPoolExecutor(2, thread_name_prefix="chore")
+        self._scans = Scans(loop, run_event)
         self._children: set[subprocess.Popen[bytes]] = set()
         self._syncing = 0
         self._idle = asyncio.Event()
@@ -71,6 +73,8 @@ class EffectDriver:
                     self.in_background(partial(self._clean, effect))
                 case Verify():
                     self.in_background(partial(self._verify, effect))
+                case Scan():
+                    self._scans.submit(effect)
                 case Ask():
                     self._peers.ask(effect)
                 case Notice():
@@ -101,6 +105,7 @@ class EffectDriver:
         self._syncers.close()
         for child in list(self._children):
             child.kill()
+        self._scans.close()
         self._chores.shutdown(wait=True, cancel_futures=True)
 
     def sync(self, task: FlushTask) -> None:
