@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from barnabas.model.steps import Steps
 from barnabas.storage.compaction import Cleaned, CleaningPlan
 from barnabas.storage.flush import FlushTask
 
@@ -43,6 +44,19 @@ class Verify:
     files: tuple[tuple[str, int], ...]
     """Each with how many bytes of it count."""
     done: Callable[[list[tuple[str, int]]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Do work that takes long, each step in an event of its own (`model/steps.py`).
+
+    Scans of one lane and one owner are done one after the other; those of several owners take
+    turns, and lanes do not wait for each other.
+    """
+
+    lane: str
+    owner: str
+    steps: Steps[None]
 
 
 class Address(NamedTuple):
@@ -89,4 +103,4 @@ class Notice:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-Effect = Flush | Remove | Clean | Verify | Ask | Notice
+Effect = Flush | Remove | Clean | Verify | Scan | Ask | Notice

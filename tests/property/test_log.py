@@ -14,6 +14,7 @@ from hypothesis.stateful import (
 )
 
 from barnabas.model.open_files import UNLIMITED
+from barnabas.model.steps import Work, finish
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.markers import ABORT, COMMIT
 from barnabas.protocol.records import TRANSACTIONAL, Record, parse_header, records
@@ -288,20 +289,20 @@ class LogMachine(RuleBasedStateMachine):
     def look_up_time(self, timestamp: int, upper: float) -> None:
         upper_offset = self.offset_at(upper)
         timestamp = max(0, self.now_ms - timestamp)
-        found = self.log.offset_for_time(timestamp, upper_offset)
+        found = finish(self.log.offset_for_time(timestamp, upper_offset, Work()))
         readable = (r for r in self.stored(upper_offset) if r.timestamp >= timestamp)
         expected = next(readable, None)
-        assert (found and found[0]) == expected
+        assert (found and found[:2]) == (expected and expected[:2])
         if found is not None and expected is not None:
-            assert found[1] == self.epoch_of(expected.offset)
+            assert found.leader_epoch == self.epoch_of(expected.offset)
 
     @rule(upper=fractions)
     def look_up_latest(self, upper: float) -> None:
         upper_offset = self.batch_end_at(upper)
-        found = self.log.max_timestamp_record(upper_offset)
+        found = finish(self.log.max_timestamp_record(upper_offset, Work()))
         readable = self.stored(upper_offset)
         latest = max(readable, key=lambda r: (r.timestamp, -r.offset), default=None)
-        assert (found and found[0]) == latest
+        assert (found and found[:2]) == (latest and latest[:2])
 
     @rule(limit=limits)
     def read_committed(self, limit: int) -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.model.steps import Work, finish
 from barnabas.protocol.records import TRANSACTIONAL
 from barnabas.storage import resuming, snapshots
 from barnabas.storage.log import RESUME_FILE, Log, LogSettings
@@ -111,8 +112,11 @@ def state(log: Log) -> dict[str, object]:
             for s in log.segments
         ],
         "batches": [(header, bytes(batch)) for header, batch in read_all(log)],
-        "times": [log.offset_for_time(time, log.end_offset) for time in range(0, 1_000, 100)],
-        "latest": log.max_timestamp_record(log.end_offset),
+        "times": [
+            finish(log.offset_for_time(time, log.end_offset, Work()))
+            for time in range(0, 1_000, 100)
+        ],
+        "latest": finish(log.max_timestamp_record(log.end_offset, Work())),
     }
 
 

@@ -20,3 +20,8 @@ class RequestContext:
     """Called when something else comes on the connection while the answer waits."""
     prefix_bytes: int = 0
     """Where the records of a Produce request begin, if the next one may look the same."""
+
+    @property
+    def client(self) -> str:
+        """Who asks, as far as the broker can tell: what one client asks for waits in one line."""
+        return f"{self.client_host} {self.client_id}"

@@ -2,6 +2,8 @@
 
 Whole batches are returned, from the one that holds the offset on, and at least one even over the
 limits. The answer waits until `min_bytes` are there, something went wrong, or `max_wait` is over.
+What was stored before this process started is checked first; one look of a fetch does only a little
+of that, and is served no more than was checked (`node/reading.py`).
 With read_committed nothing is returned from the last stable offset on, and the transactions that
 were aborted are listed: the client leaves out their records. Consumers that say where they stand
 are sent to a copy nearby that is in sync (KIP-392), and every copy serves consumers up to the high
@@ -45,6 +47,7 @@ from barnabas.protocol.fetch import (
     TopicKey,
     encode_response,
 )
+from barnabas.storage.trust import Allowance
 
 READ_COMMITTED = 1
 FROM_FOLLOWERS_FROM = 11
@@ -124,6 +127,7 @@ class Fetch:
     """One request, until it is answered."""
 
     __slots__ = (
+        "allowance",
         "committed_only",
         "context",
         "everything",
@@ -164,6 +168,7 @@ class Fetch:
     def look(self) -> tuple[Found, int, bool]:
         """Read what the suspects have; return it, its size, and whether anything went wrong."""
         follower, budget = self.follower, self.max_bytes
+        self.allowance = Allowance()
         found: Found = []
         size, failed = 0, False
         candidates: Iterable[Followed] = (
@@ -296,7 +301,9 @@ class Fetch:
         try:
             if self.request.replica_id >= 0:
                 asking = self.request.replica_id
-                return read_for_replica(partition, asking, wanted, limit_bytes, at_least_one=first)
+                return read_for_replica(
+                    partition, asking, wanted, limit_bytes, self.allowance, at_least_one=first
+                )
             return self._read_committed(partition, followed, limit_bytes, first=first)
         except ApiError as error:
             if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
@@ -326,6 +333,7 @@ class Fetch:
             records = partition.read(
                 wanted.fetch_offset,
                 limit_bytes,
+                self.allowance,
                 committed_only=self.committed_only,
                 at_least_one=first,
             )

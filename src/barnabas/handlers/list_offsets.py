@@ -3,10 +3,19 @@
 By time is exact: the first record at or after it. Special times: -1 latest, -2 earliest, -3 the
 record with the largest timestamp (KIP-734), -4 earliest local (KIP-405); -5 and -6, of tiered
 storage, have no answer here.
+
+A look-up that takes longer than an event goes on in later ones, with what the same client asked
+before done first (`server/scans.py`). A partition that is deleted, or that another broker leads by
+then, is answered as if the client had asked only now. Where too many partitions wait to be looked
+up, the client is told to ask again: OFFSET_NOT_AVAILABLE, before version 5 LEADER_NOT_AVAILABLE, as
+Kafka answers where an offset is not known yet (KIP-207).
 """
 
+from barnabas.effects import Scan
 from barnabas.handlers.context import RequestContext
 from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
+from barnabas.model.pending import Pending
+from barnabas.model.steps import Rest, Steps, Work, begin, for_answer
 from barnabas.node.node import Node
 from barnabas.node.partition import Partition
 from barnabas.protocol.messages.list_offsets import (
@@ -16,6 +25,7 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from barnabas.storage.times import Found
 
 LATEST = -1
 EARLIEST = -2
@@ -29,17 +39,57 @@ SPECIAL_MIN = EARLIEST_PENDING_UPLOAD
 """No version knows a special time below this."""
 READ_COMMITTED = 1
 LEADER_EPOCHS_FROM = 4
+NOT_AVAILABLE_FROM = 5
+
+LANE = "look-ups by time"
+WAITING_MAX = 100_000
+"""How many partitions, of all clients together, wait to be looked up."""
+PARTITION_UNITS = 20
+"""What the answer for a partition costs without a look-up."""
+LOOK_UP_UNITS = 200
+"""What a look-up costs at least: the indexes, and some headers."""
+
+Answer = ListOffsetsPartitionResponse
 
 
-def handle(node: Node, request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
-    """Answer each partition by itself."""
-    committed_only = request.isolation_level == READ_COMMITTED
+def handle(
+    node: Node, request: ListOffsetsRequest, context: RequestContext
+) -> ListOffsetsResponse | Pending[ListOffsetsResponse]:
+    """Answer each partition by itself, at once where that takes no longer than an event may."""
+    begun = begin(_answers(node, request, context))
+    if not isinstance(begun, Rest):
+        return begun
+    count = sum(len(topic.partitions) for topic in request.topics)
+    if node.looked_up + count > WAITING_MAX:
+        return _ask_again(request, context.version)
+    pending: Pending[ListOffsetsResponse] = Pending()
+    node.looked_up += count
+    steps = _look_ups(node, begun, pending, count)
+    node.outbox.append(Scan(LANE, context.client, steps))
+    return pending
+
+
+def _look_ups(
+    node: Node,
+    rest: Rest[ListOffsetsResponse],
+    pending: Pending[ListOffsetsResponse],
+    count: int,
+) -> Steps[None]:
+    try:
+        yield from for_answer(rest, pending)
+    finally:
+        node.looked_up -= count
+
+
+def _ask_again(request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
+    knows = version >= NOT_AVAILABLE_FROM
+    code = ErrorCode.OFFSET_NOT_AVAILABLE if knows else ErrorCode.LEADER_NOT_AVAILABLE
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
                 name=topic.name,
                 partitions=[
-                    _answer(node, topic.name, wanted, context.version, committed_only)
+                    Answer(partition_index=wanted.partition_index, error_code=code)
                     for wanted in topic.partitions
                 ],
             )
@@ -48,52 +98,91 @@ def handle(node: Node, request: ListOffsetsRequest, context: RequestContext) -> 
     )
 
 
-def _answer(
-    node: Node,
-    topic: str,
-    wanted: ListOffsetsPartition,
-    version: int,
-    committed_only: bool,
-) -> ListOffsetsPartitionResponse:
-    try:
-        known_from = SPECIAL_FROM.get(wanted.timestamp, 0)
-        if version < known_from or wanted.timestamp < SPECIAL_MIN:
-            raise ApiError(ErrorCode.UNSUPPORTED_VERSION)  # noqa: TRY301
-        partition = node.find(topic, wanted.partition_index)
-        partition.check_leader_epoch(wanted.current_leader_epoch)
-        upper = partition.last_stable_offset if committed_only else partition.high_watermark
-        offset, timestamp, epoch = _look_up(partition, wanted.timestamp, upper)
-    except ApiError as error:
-        code = error.code
-    except CorruptBatchError:
-        code = ErrorCode.CORRUPT_MESSAGE
-    except OSError:
-        code = ErrorCode.KAFKA_STORAGE_ERROR
-    else:
-        return ListOffsetsPartitionResponse(
-            partition_index=wanted.partition_index,
-            offset=offset,
-            timestamp=timestamp,
-            leader_epoch=epoch if version >= LEADER_EPOCHS_FROM else -1,
-        )
-    return ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=code)
+def _answers(
+    node: Node, request: ListOffsetsRequest, context: RequestContext
+) -> Steps[ListOffsetsResponse]:
+    committed_only = request.isolation_level == READ_COMMITTED
+    work = Work()
+    topics = []
+    for topic in request.topics:
+        partitions = []
+        for wanted in topic.partitions:
+            look_up = LookUp(node, topic.name, wanted, work, committed_only=committed_only)
+            partitions.append((yield from look_up.answer(context.version)))
+            if work.spend(PARTITION_UNITS):
+                yield None
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
+    return ListOffsetsResponse(topics=topics)
 
 
-def _look_up(partition: Partition, timestamp: int, upper: int) -> tuple[int, int, int]:
-    log = partition.log
-    match timestamp:
-        case _ if timestamp == LATEST:
-            entries = log.epochs.entries
-            return upper, -1, entries[-1][0] if entries else -1
-        case _ if timestamp in (EARLIEST, EARLIEST_LOCAL):
-            return log.start_offset, -1, log.epochs.epoch_for(log.start_offset)
-        case _ if timestamp == MAX_TIMESTAMP:
-            found = log.max_timestamp_record(upper)
-        case _ if timestamp < 0:
-            found = None
-        case _:
-            found = log.offset_for_time(timestamp, upper)
-    if found is None:
-        return -1, -1, -1
-    record, epoch = found
-    return record.offset, record.timestamp, epoch
+class LookUp:
+    """What is asked of one partition."""
+
+    def __init__(
+        self,
+        node: Node,
+        topic: str,
+        wanted: ListOffsetsPartition,
+        work: Work,
+        *,
+        committed_only: bool,
+    ) -> None:
+        self._node = node
+        self._topic = topic
+        self._wanted = wanted
+        self._work = work
+        self._committed_only = committed_only
+
+    def answer(self, version: int) -> Steps[Answer]:
+        """Return an offset, or why there is none."""
+        wanted = self._wanted
+        try:
+            known_from = SPECIAL_FROM.get(wanted.timestamp, 0)
+            if version < known_from or wanted.timestamp < SPECIAL_MIN:
+                raise ApiError(ErrorCode.UNSUPPORTED_VERSION)  # noqa: TRY301
+            offset, timestamp, epoch = yield from self._find()
+        except ApiError as error:
+            code = error.code
+        except CorruptBatchError:
+            code = ErrorCode.CORRUPT_MESSAGE
+        except OSError:
+            code = ErrorCode.KAFKA_STORAGE_ERROR
+        else:
+            return Answer(
+                partition_index=wanted.partition_index,
+                offset=offset,
+                timestamp=timestamp,
+                leader_epoch=epoch if version >= LEADER_EPOCHS_FROM else -1,
+            )
+        return Answer(partition_index=wanted.partition_index, error_code=code)
+
+    def _find(self) -> Steps[Found]:
+        while True:
+            partition = self._partition()
+            leader_epoch = partition.leader_epoch
+            found = yield from self._look(partition)
+            if partition.leads and partition.leader_epoch == leader_epoch and not partition.retired:
+                return found
+
+    def _partition(self) -> Partition:
+        partition = self._node.find(self._topic, self._wanted.partition_index)
+        partition.check_leader_epoch(self._wanted.current_leader_epoch)
+        return partition
+
+    def _look(self, partition: Partition) -> Steps[Found]:
+        log, timestamp = partition.log, self._wanted.timestamp
+        upper = partition.last_stable_offset if self._committed_only else partition.high_watermark
+        found: Found | None = None
+        match timestamp:
+            case _ if timestamp == LATEST:
+                entries = log.epochs.entries
+                return Found(upper, -1, entries[-1][0] if entries else -1)
+            case _ if timestamp in (EARLIEST, EARLIEST_LOCAL):
+                return Found(log.start_offset, -1, log.epochs.epoch_for(log.start_offset))
+            case _ if timestamp == MAX_TIMESTAMP:
+                found = yield from log.max_timestamp_record(upper, self._work)
+            case _ if timestamp >= 0:
+                found = yield from log.offset_for_time(timestamp, upper, self._work)
+        if self._work.spend(LOOK_UP_UNITS):
+            yield None
+        return Found(-1, -1, -1) if found is None else found

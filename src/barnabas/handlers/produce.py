@@ -10,12 +10,18 @@ another broker leads before the batch was safe; from version 10 on with who that
 A transactional batch enters a partition where its producer has a transaction open already.
 Elsewhere the coordinator is asked first (KIP-890): from version 12 on to add the partition to the
 transaction (transaction version 2), before that only whether it is part of it. A batch whose
-predecessor was not let in is out of order (`node/verifications.py`). What waits is
-answered in time, or REQUEST_TIMED_OUT; with acks=0 nobody hears of a refusal. A request without a
-transactional id is refused only for those partitions whose batches are transactional, where Kafka
-refuses it as a whole.
+predecessor was not let in is out of order (`node/verifications.py`).
+
+A batch with very many records whose topic wants each of them looked at (`node/validation.py`) waits
+in the line of its partition, and what comes behind it, too (`node/checking.py`). Where too much
+waits the batch gets NOT_ENOUGH_REPLICAS, after which every producer sends it again.
+
+What waits is answered in time, or REQUEST_TIMED_OUT; with acks=0 the client does not hear of a
+refusal. A request without a transactional id is refused only for those partitions whose batches are
+transactional, where Kafka refuses it as a whole.
 """
 
+from collections.abc import Callable
 from struct import Struct
 
 from barnabas.handlers.context import RequestContext
@@ -26,8 +32,10 @@ from barnabas.model.ids import TopicPartition
 from barnabas.model.pending import Pending
 from barnabas.model.timers import Timer
 from barnabas.node.admissions import Decided
+from barnabas.node.checking import Outcome, Waiting
 from barnabas.node.node import Node
 from barnabas.node.partition import Partition
+from barnabas.node.validation import MustWaitError, parse_header_or_refuse
 from barnabas.protocol.current_leader import Leader
 from barnabas.protocol.produce import (
     PartitionResult,
@@ -37,6 +45,10 @@ from barnabas.protocol.produce import (
 from barnabas.protocol.records import CODEC_MASK, HEADER_BYTES, TRANSACTIONAL, parse_header
 
 TopicKey = str | bytes
+Batch = tuple[TopicKey, int, memoryview | None]
+"""A topic, the number of a partition, and what a request has for it."""
+Put = Callable[[PartitionResult], None]
+"""Puts a result in its place in an answer."""
 ACKS_ALL = -1
 ZSTD = 4
 ZSTD_FROM_VERSION = 7
@@ -80,16 +92,17 @@ class Answer:
         self._unsafe.append((key, partition, offset))
         partition.when_safe(offset, self._arrived, lambda: self._gone(key, partition))
 
-    def expect_admission(self, results: list[PartitionResult], index: int) -> int:
-        """Wait for `admitted`, for a result at the place that is returned."""
+    def expect_result(self, results: list[PartitionResult], index: int) -> Put:
+        """Wait for a result, to be put by what is returned."""
         self._awaited += 1
+        place = len(results)
         results.append(PartitionResult(index, ErrorCode.REQUEST_TIMED_OUT))
-        return len(results) - 1
 
-    def admitted(self, results: list[PartitionResult], place: int, result: PartitionResult) -> None:
-        """Take the result of a batch whose admission was decided."""
-        results[place] = result
-        self._arrived()
+        def put(result: PartitionResult) -> None:
+            results[place] = result
+            self._arrived()
+
+        return put
 
     def wait(self, timeout_ms: int) -> Pending[bytes]:
         """Promise the answer for when everything is safe, or for when time is over."""
@@ -136,18 +149,10 @@ class Answer:
     def _fail(
         self, key: TopicKey, number: int, code: ErrorCode, leader: Leader | None = None
     ) -> None:
-        self.results = [
-            (
-                named,
-                [
-                    r._replace(error_code=code, base_offset=-1, leader=leader)
-                    if (named, r.partition) == (key, number)
-                    else r
-                    for r in results
-                ],
-            )
-            for named, results in self.results
-        ]
+        for named, results in self.results:
+            for place, result in enumerate(results):
+                if (named, result.partition) == (key, number):
+                    results[place] = result._replace(error_code=code, base_offset=-1, leader=leader)
 
 
 def handle(
@@ -168,7 +173,7 @@ def handle(
             results: list[PartitionResult] = []
             for index, records in batches:
                 size += 0 if records is None else len(records)
-                results.append(_append(node, answer, key, index, records, request.acks))
+                _take(node, answer, results, (key, index, records), request.acks)
             answer.results.append((key, results))
     if node.produce_quota.limits:
         context.throttle_ms = node.produce_quota.use(context.client_id, size, node.timers.now_ms)
@@ -181,16 +186,33 @@ def handle(
     return answer.wait(request.timeout_ms)
 
 
-def _append(
+def _take(
     node: Node,
     answer: Answer,
-    key: TopicKey,
-    index: int,
-    records: memoryview | None,
+    results: list[PartitionResult],
+    batch: Batch,
     acks: int,
     *,
     admitted: bool = False,
+) -> None:
+    """Append a batch, now or in its turn, and have its result among those of its topic."""
+    try:
+        results.append(_append(node, answer, batch, acks, admitted=admitted))
+    except MustWaitError:
+        put = answer.expect_result(results, batch[1])
+        _get_in_line(node, answer, batch, acks, put, admitted=admitted)
+
+
+def _append(
+    node: Node,
+    answer: Answer,
+    batch: Batch,
+    acks: int,
+    *,
+    admitted: bool = False,
+    already_checked: memoryview | None = None,
 ) -> PartitionResult:
+    key, index, records = batch
     context = answer.context
     try:
         partition = node.find(key, index)
@@ -206,18 +228,62 @@ def _append(
             _check_attributes(records[ATTRIBUTES_AT], context.version, admitted=admitted)
         if partition.is_short and acks == ACKS_ALL:
             partition.refuse_while_short(records)
-        appended = partition.append(records, context.now_ms)
+        appended = partition.append(records, context.now_ms, already_checked)
     except ApiError as error:
-        leader = leader_instead(node, key, index, error.code)
-        refused = PartitionResult(index, error.code, message=error.message, leader=leader)
-        if isinstance(error, InvalidRecordsError):
-            refused = refused._replace(record_errors=error.record_errors)
-        return refused
+        return _refused(node, key, index, error)
     if acks == ACKS_ALL and partition.high_watermark < appended.required_offset:
         answer.expect(key, partition, appended.required_offset)
     return PartitionResult(
         index, 0, appended.base_offset, appended.append_time_ms, partition.log.start_offset
     )
+
+
+def _refused(node: Node, key: TopicKey, index: int, error: ApiError) -> PartitionResult:
+    leader = leader_instead(node, key, index, error.code)
+    refused = PartitionResult(index, error.code, message=error.message, leader=leader)
+    if isinstance(error, InvalidRecordsError):
+        refused = refused._replace(record_errors=error.record_errors)
+    return refused
+
+
+def _get_in_line(
+    node: Node, answer: Answer, batch: Batch, acks: int, put: Put, *, admitted: bool
+) -> None:
+    """Have a batch checked, and appended in its turn.
+
+    Not where another broker has led the partition meanwhile: the producer may have turned to it.
+    """
+    key, index, records = batch
+    assert records is not None
+    context = answer.context
+    kept = memoryview(bytearray(records))
+    partition = node.find(key, index)
+    leader_epoch = partition.leader_epoch
+
+    def proceed(outcome: Outcome) -> None:
+        if partition.retired:
+            by_name = isinstance(key, str)
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if by_name else ErrorCode.UNKNOWN_TOPIC_ID
+            outcome = ApiError(code)
+        elif partition.leader_epoch != leader_epoch:
+            outcome = ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if isinstance(outcome, ApiError):
+            put(_refused(node, key, index, outcome))
+            return
+        own = (key, index, kept)
+        put(_append(node, answer, own, acks, admitted=admitted, already_checked=outcome))
+
+    try:
+        header = parse_header_or_refuse(kept)
+        if not node.checking.has_room(len(kept)):
+            code = ErrorCode.NOT_ENOUGH_REPLICAS
+            partition.note_refusal(header, code)
+            raise ApiError(code, "too many batches wait to be checked")  # noqa: TRY301
+    except ApiError as error:
+        put(_refused(node, key, index, error))
+        return
+    waiting = Waiting(kept, header, context.now_ms, proceed)
+    node.checking.enter(partition, context.client, waiting)
 
 
 def _check_attributes(attributes: int, version: int, *, admitted: bool) -> None:
@@ -246,8 +312,8 @@ def _append_in_transaction(
             size += 0 if records is None else len(records)
             partition = _closed_to(node, key, index, records)
             if partition is None:
-                done = _append(node, answer, key, index, records, request.acks, admitted=True)
-                results.append(done)
+                batch = (key, index, records)
+                _take(node, answer, results, batch, request.acks, admitted=True)
             else:
                 assert records is not None
                 partition.verifications.note(
@@ -256,8 +322,8 @@ def _append_in_transaction(
                     node.timers.now_ms,
                     starts_at_zero=adds,
                 )
-                batch = (key, index, records)
-                decided = _waiter(node, answer, results, partition, batch, request.acks)
+                put = answer.expect_result(results, index)
+                decided = _waiter(node, answer, put, partition, (key, index, records), request.acks)
                 waiting.append((partition.name, decided))
     if waiting:
         assert producer is not None
@@ -268,7 +334,7 @@ def _append_in_transaction(
 def _waiter(
     node: Node,
     answer: Answer,
-    results: list[PartitionResult],
+    put: Put,
     partition: Partition,
     batch: tuple[TopicKey, int, memoryview],
     acks: int,
@@ -279,7 +345,6 @@ def _waiter(
     ended there.
     """
     key, index, records = batch
-    place = answer.expect_admission(results, index)
     kept = memoryview(bytearray(records))  # where it lies now, the next request will
     leader_epoch = partition.leader_epoch
 
@@ -287,10 +352,13 @@ def _waiter(
         if not code and partition.leader_epoch != leader_epoch:
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         if code:
-            result = _not_admitted(index, code, answer.context.version)
-        else:
-            result = _append(node, answer, key, index, kept, acks, admitted=True)
-        answer.admitted(results, place, result)
+            put(_not_admitted(index, code, answer.context.version))
+            return
+        admitted = (key, index, kept)
+        try:
+            put(_append(node, answer, admitted, acks, admitted=True))
+        except MustWaitError:
+            _get_in_line(node, answer, admitted, acks, put, admitted=True)
 
     return decided
 

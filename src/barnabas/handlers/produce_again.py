@@ -26,6 +26,7 @@ from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
 from barnabas.node.node import Node
 from barnabas.node.partition import Appended, Partition
+from barnabas.node.validation import MustWaitError
 from barnabas.protocol.headers import RequestHeader, response_header
 from barnabas.protocol.primitives import read_uvarint, uvarint
 from barnabas.protocol.produce import FLEXIBLE_FROM, PartitionResult, ProduceRequest
@@ -101,8 +102,8 @@ class ProduceShape:
             return None
         try:
             appended = partition.append(records, now_ms)
-        except ApiError:
-            return None  # refused without a trace: the long way says why
+        except (ApiError, MustWaitError):
+            return None  # refused without a trace: the long way says why, or has it wait
         if self.acks == ACKS_ALL and partition.high_watermark < appended.required_offset:
             context = RequestContext(self.version, None, "", now_ms)
             return self._wait(context, correlation_id, partition, appended)

@@ -10,6 +10,7 @@ from barnabas.node.node import Node
 from barnabas.node.partition import Partition
 from barnabas.protocol.fetch import Diverging, FetchPartition, FetchRequest, FetchResult
 from barnabas.replication.divergence import misplacement
+from barnabas.storage.trust import Allowance
 
 
 def note_progress(node: Node, request: FetchRequest) -> None:
@@ -32,6 +33,7 @@ def read_for_replica(
     replica_id: int,
     wanted: FetchPartition,
     limit_bytes: int,
+    allowance: Allowance,
     *,
     at_least_one: bool,
 ) -> FetchResult:
@@ -41,7 +43,7 @@ def read_for_replica(
     records = None
     if diverging is None:
         records = partition.read_to_copy(
-            wanted.fetch_offset, limit_bytes, at_least_one=at_least_one
+            wanted.fetch_offset, limit_bytes, allowance, at_least_one=at_least_one
         )
     return FetchResult(
         wanted.partition,

@@ -159,6 +159,10 @@ class CorruptBatchError(StorageError):
     """A stored batch does not match its checksum or its own header."""
 
 
+class TooLargeError(CorruptBatchError):
+    """The records of a batch take more bytes, once they are unpacked, than may be opened."""
+
+
 class ConfigError(BrokerError):
     """A setting is wrong; the message says which, where, and what to write instead."""
 

@@ -32,6 +32,7 @@ from barnabas.model.ports import Disk
 from barnabas.model.settings import Settings
 from barnabas.model.timers import Timers
 from barnabas.node import resume_points
+from barnabas.node.checking import Checking
 from barnabas.node.controlling import Controlling
 from barnabas.node.coordinators import Coordinators
 from barnabas.node.creation import Creation
@@ -69,6 +70,9 @@ class Node:
         self.sessions = FetchSessions(settings.performance.fetch_session_slots, rng)
         self.produce_quota = Quota(settings.performance.producer_quota_bytes_per_second)
         self.fetch_quota = Quota(settings.performance.consumer_quota_bytes_per_second)
+        self.checking = Checking(self.outbox)
+        self.looked_up = 0
+        """How many partitions wait for a look-up by time."""
         self.checkpoints = Checkpoints(disk, settings.broker.data_dir)
         self.advertised = (settings.broker.host, settings.broker.port)
         self.peer_address = Address(settings.cluster.host, settings.cluster.port)

@@ -21,14 +21,16 @@ from typing import NamedTuple
 from barnabas.effects import Effect, Flush, Notice
 from barnabas.metadata.image import INTERNAL_TOPICS, PartitionImage
 from barnabas.metadata.topic_config import TopicConfig
-from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
+from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicId, TopicPartition
 from barnabas.model.ports import FileSlice
+from barnabas.node import reading
 from barnabas.node.append_failures import AppendFailures
+from barnabas.node.checking import Checks
 from barnabas.node.group_commit import GroupCommit
 from barnabas.node.interests import Copier, Keeper, Waiting, Watcher
 from barnabas.node.refusals import Refusals
-from barnabas.node.validation import checked
+from barnabas.node.validation import checked, parse_header_or_refuse
 from barnabas.node.verifications import Verifications
 from barnabas.protocol.fetch import Diverging
 from barnabas.protocol.markers import parse_marker
@@ -43,6 +45,7 @@ from barnabas.replication.in_sync import InSync
 from barnabas.storage.flush import FlushTask
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.producers import SentBatch
+from barnabas.storage.trust import Allowance
 
 
 class Appended(NamedTuple):
@@ -74,6 +77,7 @@ class Partition:
         "_stamps",
         "_waiting",
         "append_failures",
+        "checks",
         "config",
         "copiers",
         "damaged_at",
@@ -141,9 +145,9 @@ class Partition:
         self.retired = False
         self._flushing = False
         self._complained_of: tuple[str, int] | None = None
-        self._outbox = outbox
-        self._commits = commits
+        self._outbox, self._commits = outbox, commits
         self._refusals = Refusals()
+        self.checks = Checks(outbox)
         self.verifications = Verifications()
         """Producers whose transactional batches asked to be let in."""
         self._take_on(config)
@@ -298,12 +302,18 @@ class Partition:
                 ErrorCode.NOT_ENOUGH_REPLICAS, f"{len(self.isr)} are in sync and {needed} must be"
             )
 
-    def append(self, records: memoryview, now_ms: int) -> Appended:
-        """Write a producer's batch; raise the `ApiError` with which it is refused."""
+    def append(
+        self, records: memoryview, now_ms: int, already_checked: memoryview | None = None
+    ) -> Appended:
+        """Write a producer's batch; raise the `ApiError` with which it is refused.
+
+        Raises `MustWaitError` where it must be checked in line first (`node/checking.py`).
+        """
         if not self.leads:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         header = parse_header_or_refuse(records)
-        batch = checked(records, header, self.config, now_ms)
+        behind = self.checks.line is not None
+        batch = already_checked or checked(records, header, self.config, now_ms, behind=behind)
         if batch is not records:
             records, header = batch, parse_header(batch)
         if header.producer_id >= 0:
@@ -321,7 +331,7 @@ class Partition:
             self._refusals.note(header, error.code, self._commits.now_ms)
             raise
         if self._refusals.by_id or self.verifications.by_id:
-            self._refusals.by_id.pop(header.producer_id, None)
+            self._refusals.written(header)
             self.verifications.forget(header.producer_id)
         if self._follows_disk:
             self._commits.appended(self, header.size)
@@ -353,6 +363,10 @@ class Partition:
     def excuse(self) -> None:
         """Take it that whoever led before refused what is missing here."""
         self._refusals.took_lead(self._commits.now_ms)
+
+    def note_refusal(self, header: BatchHeader, code: ErrorCode) -> None:
+        """Remember a batch that is refused for now: those behind it are refused alike."""
+        self._refusals.note(header, code, self._commits.now_ms)
 
     def refuse_while_short(self, records: memoryview) -> None:
         """Refuse a producer's batch that must reach more copies than are in sync."""
@@ -392,6 +406,7 @@ class Partition:
         self.log.producers.check_marker(header, marker, transaction_version)
         self.append_own(batch)
         self.verifications.forget(header.producer_id)
+        self.checks.transaction_ended(header.producer_id)
         return self.log.end_offset
 
     def when_safe(
@@ -404,33 +419,31 @@ class Partition:
             self._waiting.append(Waiting(offset, action, gone))
 
     def read(
-        self, offset: int, limit_bytes: int, *, committed_only: bool, at_least_one: bool
+        self,
+        offset: int,
+        limit_bytes: int,
+        allowance: Allowance | None = None,
+        *,
+        committed_only: bool,
+        at_least_one: bool,
     ) -> FileSlice | None:
         """Return what a consumer may see from an offset on."""
         if self.high_watermark <= offset <= self.log.end_offset:
             return None  # caught up; or appended, but not yet for anybody to see
         upper = self.last_stable_offset if committed_only else self.high_watermark
-        return self._read(offset, limit_bytes, upper, at_least_one=at_least_one)
+        return reading.read(self, offset, limit_bytes, upper, allowance, at_least_one=at_least_one)
 
     def read_to_copy(
-        self, offset: int, limit_bytes: int, *, at_least_one: bool
+        self,
+        offset: int,
+        limit_bytes: int,
+        allowance: Allowance | None = None,
+        *,
+        at_least_one: bool,
     ) -> FileSlice | None:
         """Return what a follower may copy from an offset on: everything there is."""
-        end_offset = self.log.end_offset
-        return self._read(offset, limit_bytes, end_offset, at_least_one=at_least_one)
-
-    def _read(
-        self, offset: int, limit_bytes: int, upper: int, *, at_least_one: bool
-    ) -> FileSlice | None:
-        try:
-            return self.log.read(offset, limit_bytes, upper, at_least_one=at_least_one)
-        except CorruptBatchError as error:
-            self._complain("stored records are damaged", offset, error)
-            self.found_damage(offset)
-            raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
-        except OSError as error:
-            self._complain("the disk refused a read", offset, error)
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        upper = self.log.end_offset
+        return reading.read(self, offset, limit_bytes, upper, allowance, at_least_one=at_least_one)
 
     def found_damage(self, offset: int) -> None:
         """Take note that stored records from an offset on are damaged, and have that seen to."""
@@ -446,7 +459,7 @@ class Partition:
         try:
             found = self.log.aborted_in(offset, piece)
         except OSError as error:
-            self._complain("the disk refused a read", offset, error)
+            self.complain("the disk refused a read", offset, error)
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         return tuple((entry.producer_id, entry.first_offset) for entry in found)
 
@@ -527,7 +540,7 @@ class Partition:
             self.append_failures.ended(self.keeper)
         return base_offset
 
-    def _complain(self, event: str, offset: int, error: Exception) -> None:
+    def complain(self, event: str, offset: int, error: Exception) -> None:
         """Tell the operator of a bad place once, not for each consumer that tries it again."""
         if (event, offset) == self._complained_of:
             return
@@ -565,13 +578,6 @@ class Partition:
     def _wake_copiers(self) -> None:
         for copier in list(self.copiers):
             copier.on_progress()
-
-
-def parse_header_or_refuse(records: memoryview) -> BatchHeader:
-    """Read the header of what a producer sent, if it can have one."""
-    if len(records) < 61:
-        raise ApiError(ErrorCode.INVALID_RECORD, "the records are shorter than a batch header")
-    return parse_header(records)
 
 
 def log_settings(config: TopicConfig) -> LogSettings:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from barnabas.model.errors import ErrorCode
 from barnabas.protocol.records import BatchHeader
+from barnabas.storage.producers import SEQUENCE_MASK
 
 REMEMBERED_MS = 30_000
 
@@ -49,6 +50,18 @@ class Refusals:
             self.by_id[header.producer_id] = Refusal(
                 header.producer_epoch, header.base_sequence, code, now_ms + REMEMBERED_MS
             )
+
+    def written(self, header: BatchHeader) -> None:
+        """Forget the refused batch of a producer, unless the one that was written came before it.
+
+        That one may have waited in line when the other was refused.
+        """
+        known = self.by_id.get(header.producer_id)
+        if known is None:
+            return
+        ahead = (known.sequence - header.base_sequence) & SEQUENCE_MASK
+        if known.epoch != header.producer_epoch or not 0 < ahead <= SEQUENCE_MASK // 2:
+            del self.by_id[header.producer_id]
 
     def reason(self, header: BatchHeader, now_ms: int) -> ErrorCode | None:
         """Return why a batch that does not follow was bound not to."""

@@ -11,7 +11,7 @@ import zlib
 from enum import IntEnum
 from typing import cast
 
-from barnabas.model.errors import CorruptBatchError
+from barnabas.model.errors import CorruptBatchError, TooLargeError
 from barnabas.model.ports import Buffer
 
 OUTPUT_BYTES_MAX = 256 * 1024 * 1024
@@ -56,7 +56,11 @@ def compress(codec: Codec, content: Buffer, level: int | None = None) -> bytes:
 
 
 def decompress(codec: Codec, content: Buffer, limit: int = OUTPUT_BYTES_MAX) -> bytes:
-    """Return the content unpacked, or raise `CorruptBatchError` where it is broken or too large."""
+    """Return the content unpacked, or raise `CorruptBatchError` where it is broken.
+
+    Raises `TooLargeError` where more than the limit comes out; unpacking stops there.
+    """
+    unpacked: bytes | None
     try:
         match codec:
             case Codec.NONE:
@@ -71,8 +75,8 @@ def decompress(codec: Codec, content: Buffer, limit: int = OUTPUT_BYTES_MAX) -> 
                 unpacked = _zstd_decompress(content, limit)
     except (zlib.error, RuntimeError, EOFError, ValueError, _broken()) as error:
         raise CorruptBatchError(f"{codec.name.lower()} data cannot be unpacked: {error}") from error
-    if len(unpacked) > limit:
-        raise CorruptBatchError(f"{codec.name.lower()} data unpacks to more than {limit} bytes")
+    if unpacked is None or len(unpacked) > limit:
+        raise TooLargeError(f"{codec.name.lower()} data unpacks to more than {limit} bytes")
     return unpacked
 
 
@@ -108,8 +112,11 @@ def _broken() -> type[Exception]:
     return cast("type[Exception]", cramjam.DecompressionError)
 
 
-def _zstd_decompress(content: Buffer, limit: int) -> bytes:
-    """Unpack into a buffer that grows up to the limit: cramjam has no ceiling of its own."""
+def _zstd_decompress(content: Buffer, limit: int) -> bytes | None:
+    """Unpack into a buffer that grows up to the limit: cramjam has no ceiling of its own.
+
+    Returns None where that is not enough.
+    """
     import cramjam
 
     room = min(limit, max(64 * 1024, len(content) * 8))
@@ -118,14 +125,17 @@ def _zstd_decompress(content: Buffer, limit: int) -> bytes:
         try:
             size = cramjam.zstd.decompress_into(content, target)
         except cramjam.DecompressionError as error:
-            if room >= limit or TOO_SMALL not in str(error):
+            if TOO_SMALL not in str(error):
                 raise
+            if room >= limit:
+                return None
             room = min(limit, room * 4)
             continue
         return bytes(memoryview(target)[:size])
 
 
-def _snappy_decompress(content: bytes, limit: int) -> bytes:
+def _snappy_decompress(content: bytes, limit: int) -> bytes | None:
+    """Unpack one block, or a row of them; return None where they take more than the limit."""
     if not content.startswith(XERIAL_MAGIC):
         return _snappy_block(content, limit)
     blocks, position, total = [], XERIAL_HEADER_BYTES, 0
@@ -135,6 +145,8 @@ def _snappy_decompress(content: bytes, limit: int) -> bytes:
         if size < 0 or position + size > len(content):
             raise ValueError("a snappy block reaches past the end")
         block = _snappy_block(content[position : position + size], limit - total)
+        if block is None:
+            return None
         blocks.append(block)
         total += len(block)
         position += size
@@ -142,12 +154,11 @@ def _snappy_decompress(content: bytes, limit: int) -> bytes:
     return b"".join(blocks)
 
 
-def _snappy_block(content: bytes, limit: int) -> bytes:
+def _snappy_block(content: bytes, limit: int) -> bytes | None:
     import cramjam
 
-    size = cramjam.snappy.decompress_raw_len(content)
-    if size > limit:
-        raise ValueError(f"a snappy block of {size} bytes is over the limit")
+    if cramjam.snappy.decompress_raw_len(content) > limit:
+        return None
     return bytes(cramjam.snappy.decompress_raw(content))
 
 

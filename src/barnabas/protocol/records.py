@@ -384,38 +384,10 @@ def _write_bytes(content: bytearray, value: bytes | None) -> None:
     content += value
 
 
-def recompress(
-    batch: Buffer, header: BatchHeader, codec: Codec, level: int | None = None
-) -> bytearray:
-    """Return the same batch under another codec; of its records only the lengths are read."""
-    body = decompress(Codec(header.codec), memoryview(batch)[HEADER_BYTES:])
-    _check_lengths(body, header.record_count)
-    packed = bytearray(memoryview(batch)[:HEADER_BYTES]) + compress(codec, body, level)
+def repacked(batch: Buffer, header: BatchHeader, codec: Codec, content: bytes) -> bytearray:
+    """Return the same batch around its records as another codec has packed them."""
+    packed = bytearray(memoryview(batch)[:HEADER_BYTES]) + content
     _LENGTH_AT_8.pack_into(packed, 8, len(packed) - LENGTH_OVERHEAD)
     _ATTRIBUTES_AT_21.pack_into(packed, 21, (header.attributes & ~CODEC_MASK) | codec)
     _CRC_AT_17.pack_into(packed, 17, checksum(packed))
     return packed
-
-
-def _check_lengths(body: bytes, count: int) -> None:
-    """Raise unless so many records, each with its length in front, fill a batch exactly."""
-    position = 0
-    try:
-        for _ in range(count):
-            byte = body[position]
-            if byte < 0x80:
-                length = byte
-                position += 1
-            elif (second := body[position + 1]) < 0x80:
-                length = byte & 0x7F | second << 7
-                position += 2
-            else:
-                length, position = read_varint(body, position)
-                length = length << 1 if length >= 0 else 1
-            if length & 1:  # the lowest bit is the sign
-                raise CorruptBatchError("a record has a negative length")
-            position += length >> 1
-    except IndexError as error:
-        raise CorruptBatchError("a record is cut short") from error
-    if position != len(body):
-        raise CorruptBatchError("the records do not fill their batch exactly")

@@ -20,13 +20,14 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from barnabas.effects import Ask, Clean, Effect, Flush, Notice, Remove, Verify
+from barnabas.effects import Ask, Clean, Effect, Flush, Notice, Remove, Scan, Verify
 from barnabas.logs import get
 from barnabas.model.errors import SyncFailedError, TooOldError
 from barnabas.model.ports import Disk
 from barnabas.node.node import Node
 from barnabas.server.descriptors import is_exhausted
 from barnabas.server.peers import PeerConnections
+from barnabas.server.scans import Scans
 from barnabas.server.sync_threads import SyncThreads
 from barnabas.storage.compaction import Cleaned, Group
 from barnabas.storage.flush import FlushTask, carry_out
@@ -64,6 +65,7 @@ class EffectDriver:
         self._chores = ThreadPoolExecutor(1, thread_name_prefix="chore")
         self._cleaning = ThreadPoolExecutor(1, thread_name_prefix="cleaning")
         self._scrubbing = ThreadPoolExecutor(1, thread_name_prefix="scrubbing")
+        self._scans = Scans(loop, run_event)
         self._children: set[subprocess.Popen[bytes]] = set()
         self._closing = False
         self._syncing = 0
@@ -85,6 +87,8 @@ class EffectDriver:
                     self.in_background(partial(self._clean, effect), self._cleaning)
                 case Verify():
                     self.in_background(partial(self._verify, effect), self._scrubbing)
+                case Scan():
+                    self._scans.submit(effect)
                 case Ask():
                     self._peers.ask(effect)
                 case Notice():
@@ -123,6 +127,7 @@ class EffectDriver:
         self._syncers.close()
         for child in list(self._children):
             child.kill()
+        self._scans.close()
         for pool in (self._cleaning, self._scrubbing, self._chores):
             pool.shutdown(wait=True, cancel_futures=True)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 
-from barnabas.effects import Address, Ask, Effect, Flush, Notice, Remove
+from barnabas.effects import Address, Ask, Effect, Flush, Notice, Remove, Scan
 from barnabas.handlers.registry import serve_itself
 from barnabas.metadata.features import LATEST_LEVEL
 from barnabas.model.settings import (
@@ -23,6 +23,7 @@ from barnabas.model.settings import (
     Settings,
     TransactionSettings,
 )
+from barnabas.model.steps import Call, Steps, resume
 from barnabas.node.node import Node
 from barnabas.server.connection import Connection
 from barnabas.sim.callers import Caller, drawn_limits
@@ -40,6 +41,7 @@ START_MS = 1_700_000_000_000
 CHECKPOINT_INTERVAL_MS = 10_000
 STALL_MS_MAX = 8_000
 LEAVE_PATIENCE_MS = 3_000
+STEP_MS_MAX = 20
 
 SESSION_MS = 6_000
 SETTINGS = Settings(
@@ -296,6 +298,8 @@ class Host:
                 self._sync(effect)
             case Remove():
                 self.world.after(effect.delay_ms, lambda: self._remove(effect))
+            case Scan():
+                self._scan(effect.steps, None)
             case Ask():
                 self._lanes.ask(effect)
                 self.on_ask(self, effect)
@@ -320,6 +324,19 @@ class Host:
                 self.world.after(duration_ms - synced_after_ms, lambda: self.act(life, flush.done))
 
         self.world.after(synced_after_ms, sync)
+
+    def _scan(self, steps: Steps[None], call: Call | None) -> None:
+        """Make the next step of a scan at some moment, and those after it at later ones."""
+        life = self.life
+
+        def step() -> None:
+            try:
+                following = resume(steps, call)
+            except StopIteration:
+                return
+            self._scan(steps, following)
+
+        self.world.after(self._edge.randint(0, STEP_MS_MAX), lambda: self.act(life, step))
 
     def _remove(self, effect: Remove) -> None:
         for path in effect.paths:

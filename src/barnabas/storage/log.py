@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
 from barnabas.model.ports import Disk, FileSlice
+from barnabas.model.steps import Steps, Work
 from barnabas.protocol.records import (
     IN_TRANSACTION,
     BatchHeader,
-    Record,
     build,
     parse_header,
     stamp,
@@ -33,6 +33,8 @@ from barnabas.storage.flush import FlushTask, Unsynced, carry_out
 from barnabas.storage.producers import ProducerStates
 from barnabas.storage.segment import RELATIVE_OFFSET_MAX, Segment
 from barnabas.storage.snapshots import snapshot_offsets, snapshot_path
+from barnabas.storage.times import Found
+from barnabas.storage.trust import Allowance
 from barnabas.storage.walk import in_order, walk
 
 if TYPE_CHECKING:
@@ -100,6 +102,9 @@ class Log:
         self.resumes_at = (0, 0)
         """The active segment of the last resume point, and how many index entries it had."""
         self._snapshots: list[int] | None = None  # where there are some, if that is known
+        self._splices = 0
+        self.known_latest: dict[tuple[tuple[int, int], int, int], Found | None] = {}
+        """The last answers of `max_timestamp_record`, by what they hold for."""
 
     @property
     def active(self) -> Segment:
@@ -115,6 +120,11 @@ class Log:
     def is_synced(self) -> bool:
         """Whether nothing that was appended or sealed waits for a sync."""
         return self.flushed_offset >= self.end_offset and not self.unsynced.any_files
+
+    @property
+    def changes(self) -> tuple[int, int]:
+        """Changes where the log is truncated, or segments are replaced or removed."""
+        return self.cuts, self._splices
 
     @property
     def is_dense(self) -> bool:
@@ -223,12 +233,19 @@ class Log:
         self.end_offset = base_offset + header.last_offset_delta + 1
 
     def read(
-        self, offset: int, limit_bytes: int, upper_offset: int, *, at_least_one: bool
+        self,
+        offset: int,
+        limit_bytes: int,
+        upper_offset: int,
+        *,
+        at_least_one: bool,
+        allowance: Allowance | None = None,
     ) -> FileSlice | None:
         """Return whole batches from the one that holds `offset`, none from `upper_offset` on.
 
-        Raises OFFSET_OUT_OF_RANGE outside the log, and `CorruptBatchError` where the batch at
-        the offset is damaged.
+        Raises OFFSET_OUT_OF_RANGE outside the log, `CorruptBatchError` where the batch at the
+        offset is damaged, and `UncheckedError` where it was not checked since the log was opened
+        and the allowance does not cover that.
         """
         if offset < self.start_offset or offset > self.end_offset:
             raise ApiError(
@@ -247,7 +264,7 @@ class Log:
                 end = self._limited(segment, start, end, limit_bytes, at_least_one=at_least_one)
                 if end <= start:
                     return None
-                good_end = segment.ensure_trusted(start, end, offset)
+                good_end = segment.ensure_trusted(start, end, offset, allowance)
                 return FileSlice(segment.file, start, good_end - start)
         return None
 
@@ -336,13 +353,13 @@ class Log:
         carry_out(self.disk, task)
         self.finish_flush(task)
 
-    def offset_for_time(self, timestamp: int, upper_offset: int) -> tuple[Record, int] | None:
+    def offset_for_time(self, timestamp: int, upper_offset: int, work: Work) -> Steps[Found | None]:
         """Return the first record at or after a time, with the epoch it was written in."""
-        return times.first_at_or_after(self, timestamp, upper_offset)
+        return times.first_at_or_after(self, timestamp, upper_offset, work)
 
-    def max_timestamp_record(self, upper_offset: int) -> tuple[Record, int] | None:
+    def max_timestamp_record(self, upper_offset: int, work: Work) -> Steps[Found | None]:
         """Return the first record that has the largest timestamp of all."""
-        return times.latest(self, upper_offset)
+        return times.latest(self, upper_offset, work)
 
     def advance_start(self, offset: int) -> None:
         """Make everything below an offset unreadable, for good."""
@@ -376,6 +393,7 @@ class Log:
             self.unsynced.drop_file(segment.paths[0])
         self.segments[first : first + count] = new
         self._bases = [segment.base_offset for segment in self.segments]
+        self._splices += 1
 
     def truncate(self, end_offset: int, settled: int | None = None) -> list[str]:
         """Cut the log to end at an offset, or before the batch that reaches over it.

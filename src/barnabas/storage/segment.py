@@ -20,7 +20,7 @@ from barnabas.protocol.records import LENGTH_OVERHEAD, BatchHeader
 from barnabas.storage.aborted import AbortedIndex
 from barnabas.storage.index import OffsetIndex, TimeIndex
 from barnabas.storage.names import INDEX_SUFFIXES, LOG_SUFFIX, segment_name
-from barnabas.storage.trust import Trust
+from barnabas.storage.trust import Allowance, Trust
 from barnabas.storage.walk import Located, header_at, walk
 
 RECENT_MAX = 256
@@ -228,26 +228,19 @@ class Segment:
                 return self.base_offset + relative
         return self.base_offset
 
-    def max_timestamp_below(self, upper_offset: int) -> int:
-        """Return the largest timestamp of the batches below an offset."""
-        if upper_offset >= self.next_offset:
-            return self.max_timestamp
-        entry = self.time_index.floor(upper_offset - 1 - self.base_offset, column=1)
-        best, relative = (-1, 0) if entry is None else entry
-        start = self.position_of(self.base_offset + relative)
-        for found in walk(self.file, start, self.size, check=False):
-            if found.header.last_offset >= upper_offset:
-                break
-            best = max(best, found.header.max_timestamp)
-        return best
-
-    def ensure_trusted(self, start: int, end: int, offset: int) -> int:
+    def ensure_trusted(
+        self, start: int, end: int, offset: int, allowance: Allowance | None = None
+    ) -> int:
         """Check what was not yet checked of the batches between two boundaries.
 
         Returns up to where the bytes are good; raises where not even the first batch is, or
         where damage before it may hide the batch that holds the offset.
+        With an allowance no more is checked than that covers: raises `UncheckedError` where the
+        first batch was not checked yet, and returns a boundary below the first that was not.
         """
-        return self.trust.ensure(self, start, end, offset)
+        if allowance is None:
+            return self.trust.ensure(self, start, end, offset)
+        return self.trust.ensure_within(self, start, end, offset, allowance)
 
     def is_damaged_near(self, position: int | None) -> bool:
         """Tell whether somebody who found damage at a position was right, and it is there still."""

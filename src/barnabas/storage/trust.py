@@ -4,11 +4,16 @@ Checked block by block, so that a read pays for no more than it needs and later 
 sendfile. A CRC covers a batch but for its base offset and its epoch; the offset is checked by
 its neighbours: offsets ascend, and between two batches there is room for none that reaches into
 either.
+
+A block of small batches takes long to check. So a fetch has an allowance: it checks as much as that
+covers, and is served what is checked. The rest is checked a little at a time (`Trust.check`).
 """
 
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
-from barnabas.model.errors import CorruptBatchError
+from barnabas.model.errors import CorruptBatchError, StorageError
+from barnabas.model.steps import Steps, Work
 from barnabas.storage.walk import header_at, walk
 
 if TYPE_CHECKING:
@@ -16,16 +21,49 @@ if TYPE_CHECKING:
 
 BLOCK_BYTES = 1024 * 1024
 GROWING = -1
+FETCH_ALLOWANCE_BYTES = 64 * 1024
+"""How much one look of a fetch checks by itself: about a thousand of the smallest batches."""
+BATCH_UNITS = 5
+"""What it costs to check a batch, apart from its bytes."""
+BYTES_PER_UNIT = 2048
+
+
+class Allowance:
+    """How many bytes may still be checked before an answer is given."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self, bytes_max: int = FETCH_ALLOWANCE_BYTES) -> None:
+        self._left = bytes_max
+
+    def covers(self, size: int) -> bool:
+        """Take so many bytes from the allowance, if there are as many left."""
+        if size > self._left:
+            return False
+        self._left -= size
+        return True
+
+
+class UncheckedError(StorageError):
+    """What is to be read was not checked yet, and there is too much of it to do so at once."""
+
+    def __init__(self, segment: "Segment", start: int, end: int) -> None:
+        super().__init__(f"{segment.file.path} must be checked from byte {start} on")
+        self.segment = segment
+        self.start = start
+        self.end = end
 
 
 class Trust:
     """What may be served of one segment without looking again."""
 
-    __slots__ = ("_blocks", "_from", "version")
+    __slots__ = ("_blocks", "_damaged", "_from", "_resets", "version")
 
     def __init__(self, size: int) -> None:
         self._from = size  # from here on, batches were checked as this process wrote them
         self._blocks: set[int] = set()
+        self._damaged: set[int] = set()
+        self._resets = 0
         self.version = GROWING
 
     def starts_at(self, position: int) -> None:
@@ -35,13 +73,12 @@ class Trust:
     def cut(self, position: int) -> None:
         """Go along with a truncation, after which the segment grows again."""
         self._from = min(self._from, position)
-        self._blocks.clear()
+        self._reset()
         self.version = GROWING
 
     def ensure(self, segment: "Segment", start: int, end: int, offset: int) -> int:
-        """Do what `Segment.ensure_trusted` says."""
-        if self.version != GROWING and segment.file.version() != self.version:
-            self.forget(segment)
+        """Do what `Segment.ensure_trusted` says, however long it takes."""
+        self._notice_changes(segment)
         if start >= self._from:
             return end
         for block in range(start // BLOCK_BYTES, (end - 1) // BLOCK_BYTES + 1):
@@ -52,27 +89,116 @@ class Trust:
             self._blocks.add(block)
         return end
 
+    def ensure_within(
+        self, segment: "Segment", start: int, end: int, offset: int, allowance: Allowance
+    ) -> int:
+        """Do the same, but check no more than the allowance covers.
+
+        Raises `UncheckedError` where that does not reach beyond the first batch.
+        """
+        self._notice_changes(segment)
+        if start >= self._from:
+            return end
+        first = start // BLOCK_BYTES
+        for block in range(first, (end - 1) // BLOCK_BYTES + 1):
+            if block in self._blocks:
+                continue
+            size = min(BLOCK_BYTES, segment.size - block * BLOCK_BYTES)
+            if block not in self._damaged:
+                if not allowance.covers(size):
+                    if block == first:
+                        raise UncheckedError(segment, start, end)
+                    return min(end, _end_of(segment, block - 1))
+                if _block_is_good(segment, block):
+                    self._blocks.add(block)
+                    continue
+                self._damaged.add(block)
+            if block > first:
+                return min(end, _end_of(segment, block - 1))
+            # Batch by batch from here on, each checked by itself.
+            return _good_end(segment, start, min(end, segment.first_batch_end(start)), offset)
+        return end
+
+    def check(self, segment: "Segment", start: int, end: int, work: Work) -> Steps[bool]:
+        """Check the blocks between two boundaries, a little at a time; tell whether all are good.
+
+        Those after a damaged one are left out. Where the segment changes meanwhile, it begins anew.
+        """
+        self._notice_changes(segment)
+        resets = self._resets
+        if start >= self._from:
+            return True
+        for block in range(start // BLOCK_BYTES, (end - 1) // BLOCK_BYTES + 1):
+            if block in self._blocks:
+                continue
+            good = yield from self._check_block(segment, block, work)
+            if resets != self._resets:
+                return (yield from self.check(segment, start, min(end, segment.size), work))
+            if not good:
+                self._damaged.add(block)
+                return False
+            self._blocks.add(block)
+        return True
+
+    def _check_block(self, segment: "Segment", block: int, work: Work) -> Steps[bool]:
+        """Tell whether a block is good; what is said of a segment that was reset does not count."""
+        resets = self._resets
+        try:
+            batches = _inspect(segment, *_batches_of(segment, block))
+            while True:
+                if work.spend(BATCH_UNITS + next(batches) // BYTES_PER_UNIT):
+                    yield None
+                    if resets != self._resets:
+                        return False
+        except CorruptBatchError:
+            return False
+        except StopIteration as end:
+            return end.value is None
+
     def is_good_near(self, segment: "Segment", position: int) -> bool:
         """Look anew at the block around a position."""
         return position >= segment.size or _block_is_good(segment, position // BLOCK_BYTES)
 
     def forget(self, segment: "Segment") -> None:
         """Have everything checked again before it is next served."""
-        self._blocks.clear()
+        self._reset()
         self._from = segment.size
         if self.version != GROWING:
             self.version = segment.file.version()
 
+    def _notice_changes(self, segment: "Segment") -> None:
+        if self.version != GROWING and segment.file.version() != self.version:
+            self.forget(segment)
+
+    def _reset(self) -> None:
+        self._blocks.clear()
+        self._damaged.clear()
+        self._resets += 1
+
 
 def _block_is_good(segment: "Segment", block: int) -> bool:
-    first = block * BLOCK_BYTES
-    position = segment.boundary_before(first)
     try:
-        while (end := segment.first_batch_end(position)) <= first:
-            position = end
+        return _first_bad(segment, *_batches_of(segment, block)) is None
     except CorruptBatchError:
         return False
-    return _first_bad(segment, position, min(first + BLOCK_BYTES, segment.size)) is None
+
+
+def _batches_of(segment: "Segment", block: int) -> tuple[int, int]:
+    """Return where the first batch that reaches into a block begins, and where the block ends."""
+    first = block * BLOCK_BYTES
+    position = segment.boundary_before(first)
+    while (end := segment.first_batch_end(position)) <= first:
+        position = end
+    return position, min(first + BLOCK_BYTES, segment.size)
+
+
+def _end_of(segment: "Segment", block: int) -> int:
+    """Return where the last batch ends that begins in a block, or reaches into the next one."""
+    following = (block + 1) * BLOCK_BYTES
+    position = segment.boundary_before(following)
+    while position < following:
+        position = segment.first_batch_end(position)
+    return position
 
 
 def _good_end(segment: "Segment", start: int, end: int, offset: int) -> int:
@@ -88,6 +214,20 @@ def _good_end(segment: "Segment", start: int, end: int, offset: int) -> int:
 
 def _first_bad(segment: "Segment", position: int, end: int) -> int | None:
     """Return where the first batch starts that cannot be trusted, below `end`."""
+    batches = _inspect(segment, position, end)
+    try:
+        while True:
+            next(batches)
+    except StopIteration as stop:
+        bad: int | None = stop.value
+        return bad
+
+
+def _inspect(segment: "Segment", position: int, end: int) -> Generator[int, None, int | None]:
+    """Check batches from a position on, and yield the size of each that is good.
+
+    Returns where the first batch starts that cannot be trusted, below `end`.
+    """
     previous, following, reached = position, segment.base_offset, position
     try:
         for found in walk(segment.file, position, segment.size, check=True):
@@ -100,6 +240,7 @@ def _first_bad(segment: "Segment", position: int, end: int) -> int | None:
                 return found.position
             previous, following = found.position, header.last_offset + 1
             reached = found.position + header.size
+            yield header.size
     except CorruptBatchError:
         return reached if reached < end else None
     return None

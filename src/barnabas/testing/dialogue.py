@@ -5,7 +5,8 @@
 
 Requests and answers pass through the generated codecs, so that Produce and Fetch, which the
 broker reads and writes by hand, are held against them in every dialogue. Time stands still until
-`pass_time` moves it; syncs happen at once unless `hold_syncs` keeps them back.
+`pass_time` moves it; syncs happen at once unless `hold_syncs` keeps them back, and scans unless
+`hold_scans` does.
 """
 
 from collections.abc import Mapping
@@ -14,12 +15,13 @@ from random import Random
 from typing import Any
 
 from barnabas import config
-from barnabas.effects import Ask, Effect, Flush, Notice, Remove
+from barnabas.effects import Ask, Effect, Flush, Notice, Remove, Scan
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.registry import PRODUCE, SERVED, Answer, dispatch, serve_itself
 from barnabas.handlers.shapes import Shapes
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk, FileSlice
+from barnabas.model.steps import Call, finish, resume
 from barnabas.node.node import Node
 from barnabas.protocol.apis import APIS, response_class
 from barnabas.protocol.codec import decode_exact, decoder, encoder
@@ -43,6 +45,7 @@ class Exchange:
         self._version = version
         self._correlation_id = correlation_id
         self.content: bytes | None = None
+        self.pending: Pending[list[Chunk]] | None = None
         self.context = RequestContext(version, None, "", 0)
 
     @property
@@ -64,6 +67,11 @@ class Exchange:
         body = self.content[len(head) :]
         return decode_exact(response_class(self._api_key), self._version, body)
 
+    def abandon(self) -> None:
+        """Close the connection before the answer is there."""
+        assert self.pending is not None
+        self.pending.abandon()
+
     def take(self, chunks: list[Chunk]) -> None:
         """Put an answer together as the edge would send it."""
         parts = [
@@ -81,12 +89,16 @@ class Dialogue:
         self.settings = config.load(None, {}, flags)
         self.now_ms = START_MS
         self.hold_syncs = False
+        self.hold_scans = False
         self.short_way = False
         """Whether requests go by `handlers/shapes.py` where they can."""
         self.notices: list[Notice] = []
         self.asked: list[Ask] = []
         """What other brokers were asked; a test answers."""
         self._held: list[Flush] = []
+        self._call: Call | None = None
+        self.scans: list[Scan] = []
+        """The scans that are held back."""
         self._correlation_id = 0
         self.node = self._start()
 
@@ -116,7 +128,9 @@ class Dialogue:
         if answer is None:
             answer, context = dispatch(self.node, content, "test", self.now_ms)
             exchange.context = context
+        content[:] = b"\xff" * len(content)  # as the next request would in the receive buffer
         if isinstance(answer, Pending):
+            exchange.pending = answer
             answer.when_done(exchange.take)
         elif answer is not None:
             exchange.take(answer)
@@ -162,6 +176,24 @@ class Dialogue:
         self.node.outbox.extend(held)
         self.settle()
 
+    def release_scans(self) -> None:
+        """Do the scans that were held back, to their ends."""
+        self.hold_scans = False
+        held, self.scans = self.scans, []
+        self.node.outbox.extend(held)
+        self.settle()
+
+    def step_scan(self) -> bool:
+        """Make one step of the first scan that is held back; tell whether there are more."""
+        steps = self.scans[0].steps
+        try:
+            self._call = resume(steps, self._call)
+        except StopIteration:
+            self._call = None
+            del self.scans[0]
+        self.settle()
+        return bool(self.scans)
+
     def restart(self, *, crash: bool = False) -> None:
         """Stop and start again on the same folder; a crash leaves without a word."""
         if not crash:
@@ -205,6 +237,10 @@ class Dialogue:
                 for file in effect.task.files:
                     file.sync()
                 effect.done()
+            case Scan() if self.hold_scans:
+                self.scans.append(effect)
+            case Scan():
+                finish(effect.steps)
             case Remove():
                 for path in effect.paths:
                     self.node.disk.remove_tree(path)

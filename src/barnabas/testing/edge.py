@@ -3,12 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
-from barnabas.effects import Ask, Clean, Effect, Flush, Notice, Remove, Verify
+from barnabas.effects import Ask, Clean, Effect, Flush, Notice, Remove, Scan, Verify
 from barnabas.handlers.registry import serve_itself
 from barnabas.metadata.records import TopicCreated, TopicDeleted
 from barnabas.model.errors import CorruptBatchError
 from barnabas.model.ports import Disk
 from barnabas.model.settings import BrokerSettings, Settings
+from barnabas.model.steps import finish
 from barnabas.node.maintenance import Maintenance
 from barnabas.node.node import Node
 from barnabas.sim.memory_disk import MemoryDisk
@@ -98,7 +99,7 @@ class Edge:
         """Return the notices of a kind."""
         return [notice for notice in self.notices if notice.event == event]
 
-    def _carry_out(self, effect: Effect) -> None:
+    def _carry_out(self, effect: Effect) -> None:  # noqa: C901 - a case for each effect
         match effect:
             case Flush():
                 carry_out(self.disk, effect.task)
@@ -118,6 +119,8 @@ class Edge:
             case Verify():
                 found = ((path, first_damage(self.disk, path, size)) for path, size in effect.files)
                 effect.done([(path, byte) for path, byte in found if byte is not None])
+            case Scan():
+                finish(effect.steps)
             case Ask():
                 effect.done(None)
             case Notice():

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.model.errors import CorruptBatchError
-from barnabas.protocol.compression import Codec
+from barnabas.protocol.compression import Codec, compress, decompress
 from barnabas.protocol.crc import crc32c
 from barnabas.protocol.records import (
     CRC_FROM,
@@ -19,8 +19,8 @@ from barnabas.protocol.records import (
     checksum,
     parse_header,
     read_varint,
-    recompress,
     records,
+    repacked,
     stamp,
     stamp_append_time,
     verify,
@@ -100,7 +100,9 @@ def test_the_time_of_arrival_is_every_records_time() -> None:
 def test_another_codec_changes_nothing_else(before: Codec, after: Codec) -> None:
     batch = make_batch([(b"k", b"v" * 99), (None, None)], codec=before, producer=(4, 2, 8))
     stamp_append_time(batch, 50)
-    packed = recompress(batch, parse_header(batch), after)
+    header = parse_header(batch)
+    body = decompress(before, batch[HEADER_BYTES:])
+    packed = repacked(batch, header, after, compress(after, body))
     header = parse_header(packed)
     verify(packed, header)
     assert header.codec == after

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from barnabas.model.steps import Work, finish
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.crc import crc32c
 from barnabas.protocol.records import CONTROL, CRC_FROM, DELETE_HORIZON, LOG_APPEND_TIME, records
@@ -280,10 +281,10 @@ def test_the_latest_record_is_found_after_its_batch_was_emptied() -> None:
     append(log, make_batch([(b"b", b"2")], timestamp=50))
     log.flush()
     compact(log)
-    latest = log.max_timestamp_record(log.end_offset)
+    latest = finish(log.max_timestamp_record(log.end_offset, Work()))
     assert latest is not None
-    assert latest[0].timestamp == 100
-    assert log.offset_for_time(500, log.end_offset) is None
+    assert latest.timestamp == 100
+    assert finish(log.offset_for_time(500, log.end_offset, Work())) is None
 
 
 def test_plans_and_outcomes_travel_as_json() -> None:

@@ -213,16 +213,6 @@ def test_batches_larger_than_a_block_are_checked_once(monkeypatch: pytest.Monkey
     assert segment.ensure_trusted(placed[4][1], segment.size, placed[4][0]) == segment.size
 
 
-def test_the_largest_timestamp_below_an_offset() -> None:
-    segment = opened(MemoryDisk(), interval=0)
-    for timestamp in (50, 10, 90, 20, 70):
-        batch = make_batch(timestamp=timestamp)
-        stamp(batch, 0, segment.next_offset, 0)
-        segment.append(batch, parse_header(batch), segment.next_offset)
-    found = [segment.max_timestamp_below(upper) for upper in range(100, 106)]
-    assert found == [-1, 50, 50, 90, 90, 90]
-
-
 def test_an_append_opens_no_other_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """The batch is in the log by then: a file that cannot be opened would lose its answer."""
 

@@ -1,0 +1,116 @@
+"""Fetches of what was stored before a start: checked first, and a little in each event."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.model.steps import EVENT_UNITS
+from barnabas.storage.trust import BATCH_UNITS, BLOCK_BYTES, FETCH_ALLOWANCE_BYTES
+from barnabas.testing.batches import make_batch
+from barnabas.testing.dialogue import START_MS, Dialogue
+from barnabas.testing.requests import create_topic, delete_topic, fetch, fetch_request, read
+
+BY_NAME = 12
+BATCH = bytes(make_batch([(None, b"")], timestamp=START_MS))
+COUNT = (BLOCK_BYTES + 200_000) // len(BATCH)
+"""So many small batches fill a block, and a part of the next."""
+
+
+def fill(talk: Dialogue, topic: str, count: int) -> None:
+    create_topic(talk, topic)
+    partition = talk.node.find(topic, 0)
+    for _ in range(count):
+        partition.append(memoryview(bytearray(BATCH)), START_MS)
+    talk.settle()
+
+
+@pytest.fixture
+def cold(tmp_path: Path) -> Dialogue:
+    """Return a node that has just started on a log of very many small batches."""
+    talk = Dialogue(tmp_path)
+    fill(talk, "a", COUNT)
+    talk.restart()
+    talk.hold_scans = True
+    return talk
+
+
+def test_a_fetch_waits_while_what_it_wants_is_checked(cold: Dialogue) -> None:
+    request = fetch_request("a", max_wait_ms=500, partition_max_bytes=1 << 24, max_bytes=1 << 24)
+    exchange = cold.send(request, BY_NAME)
+    events = 0
+    while exchange.content is None:
+        assert cold.scans
+        events += 1
+        cold.step_scan()
+    ((result,),) = [t.partitions for t in exchange.answer.responses]
+    offsets = [record.offset for record in read(result.records)]
+    assert offsets == list(range(len(offsets)))
+    assert BLOCK_BYTES <= len(result.records) < BLOCK_BYTES + len(BATCH)
+    assert events >= len(offsets) * BATCH_UNITS // EVENT_UNITS
+    # The rest is checked by now, too, for the consumer that goes on.
+    cold.release_scans()
+    rest = fetch(cold, "a", len(offsets))
+    assert [r.offset for r in read(rest.records)] == list(range(len(offsets), COUNT))
+
+
+def test_a_fetch_that_does_not_wait_gets_it_the_next_time(cold: Dialogue) -> None:
+    first = fetch(cold, "a")
+    assert (first.error_code, first.records or b"") == (0, b"")
+    assert first.high_watermark == COUNT
+    fetch(cold, "a", 1)
+    assert len(cold.scans) == 1  # one check at a time
+    cold.release_scans()
+    assert read(fetch(cold, "a").records)[0].offset == 0
+
+
+def test_what_was_written_since_the_start_is_served_at_once(cold: Dialogue) -> None:
+    cold.node.find("a", 0).append(memoryview(bytearray(BATCH)), START_MS)
+    cold.settle()
+    assert [r.offset for r in read(fetch(cold, "a", COUNT).records)] == [COUNT]
+    assert not cold.scans
+
+
+def test_a_deleted_topic_ends_the_check(cold: Dialogue) -> None:
+    exchange = cold.send(fetch_request("a", max_wait_ms=500), BY_NAME)
+    cold.step_scan()
+    delete_topic(cold, "a")
+    cold.release_scans()
+    assert not exchange.waiting
+
+
+def fetch_checked(talk: Dialogue, offset: int) -> Any:
+    """Fetch once more after everything that a first fetch asked for was checked."""
+    fetch(talk, "a", offset)
+    while talk.scans:
+        talk.step_scan()
+    return fetch(talk, "a", offset)
+
+
+@pytest.mark.parametrize("bad", [5_000, COUNT - 10])
+def test_damage_is_told_and_what_is_around_it_is_served(cold: Dialogue, bad: int) -> None:
+    with Path(cold.node.find("a", 0).log.active.file.path).open("r+b") as file:
+        file.seek(bad * len(BATCH) + 65)
+        file.write(b"\xff")
+    assert read(fetch_checked(cold, 0).records)[0].offset == 0
+    assert [r.offset for r in read(fetch_checked(cold, bad - 1).records)] == [bad - 1]
+    assert fetch_checked(cold, bad).error_code == 2
+    assert read(fetch_checked(cold, bad + 1).records)[0].offset == bad + 1
+    assert [n.event for n in cold.notices if n.level == "error"] == ["stored records are damaged"]
+
+
+def test_small_logs_are_checked_at_once_up_to_an_allowance(tmp_path: Path) -> None:
+    talk = Dialogue(tmp_path)
+    each = FETCH_ALLOWANCE_BYTES // 3 // len(BATCH)
+    for topic in "abcd":
+        fill(talk, topic, each)
+    talk.restart()
+    talk.hold_scans = True
+    topics = [fetch_request(topic).topics[0] for topic in "abcd"]
+    request = fetch_request("a")
+    request.topics = topics
+    answer = talk.ask(request, BY_NAME)
+    found = [len(read(t.partitions[0].records)) for t in answer.responses]
+    assert found == [each, each, each, 0]
+    talk.release_scans()
+    assert len(read(fetch(talk, "d").records)) == each
