@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from barnabas.storage.changes import Sync
 from barnabas.storage.compaction import Cleaned, CleaningPlan
 from barnabas.storage.flush import FlushTask
 
@@ -17,6 +18,17 @@ class Flush:
     """Sync files off the loop, then report. A failure stops the process."""
 
     task: FlushTask
+    done: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class MakeDurable:
+    """Sync files and folders off the loop for a change that no producer waits for, then report.
+
+    Changes of several logs share the sync of a folder. A failed sync stops the process.
+    """
+
+    sync: Sync
     done: Callable[[], None]
 
 
@@ -89,4 +101,4 @@ class Notice:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-Effect = Flush | Remove | Clean | Verify | Ask | Notice
+Effect = Flush | MakeDurable | Remove | Clean | Verify | Ask | Notice

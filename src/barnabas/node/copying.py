@@ -6,8 +6,6 @@ be damaged, everything from there on is given up and fetched again, too: the lea
 fetch that this copy is not what it was, and no longer counts it.
 """
 
-from contextlib import suppress
-
 from barnabas.effects import Effect, Notice, Remove
 from barnabas.model.errors import CorruptBatchError
 from barnabas.node.partition import Partition
@@ -16,6 +14,7 @@ from barnabas.protocol.records import BatchHeader, batches, verify
 from barnabas.protocol.replica_fetch import Copied
 from barnabas.replication.divergence import common_end
 from barnabas.replication.following import Fetcher, Key
+from barnabas.storage.log import Log
 
 
 class LocalCopy:
@@ -122,7 +121,7 @@ class LocalCopy:
 
     def cut(self, diverging: Diverging) -> None:
         """Give up what the leader does not have."""
-        log = self._partition.log
+        log = self._settled_log()
         end_offset = common_end(log.epochs, log.end_offset, diverging)
         facts = {"partition": str(self._partition.name), "from": log.end_offset, "to": end_offset}
         self._outbox.append(Notice("info", "cut a log to what its leader has", facts))
@@ -130,7 +129,7 @@ class LocalCopy:
 
     def start_over(self, told: Copied) -> None:
         """Go on where the leader's log starts now, if this one ends before that or is empty."""
-        log = self._partition.log
+        log = self._settled_log()
         if log.start_offset < log.end_offset and log.end_offset >= told.log_start_offset:
             problem = f"the log ends at {log.end_offset}, the leader's begins before that"
             raise CorruptBatchError(problem)
@@ -139,9 +138,10 @@ class LocalCopy:
 
     def _repair(self) -> None:
         """Give up everything from damage on, to fetch it again."""
-        log, offset = self._partition.log, self._partition.damaged_at
+        offset = self._partition.damaged_at
         if offset is None:
             return
+        log = self._settled_log()
         self._partition.damaged_at, self._partition.lost_records = None, True
         facts = {"partition": str(self._partition.name), "offset": offset}
         self._outbox.append(Notice("warning", "fetches damaged records again", facts))
@@ -165,20 +165,26 @@ class LocalCopy:
 
         A log starts within a batch where records were deleted up to there.
         """
-        log = self._partition.log
+        log = self._settled_log()
         if log.start_offset == log.end_offset <= header.last_offset:
             self._remove(log.restart_at(header.base_offset))
             self._begin_at(header.base_offset)
+
+    def _settled_log(self) -> Log:
+        """Return the log with no change under way: it is about to be truncated."""
+        log = self._partition.log
+        log.finish_change()
+        return log
 
     def _begin_at(self, offset: int) -> None:
         """Count from where the leader's log starts: it starts below its high watermark."""
         self._partition.high_watermark = self._partition.leader_high_watermark = offset
 
     def _follow_start(self, start_offset: int) -> None:
-        log = self._partition.log
-        if log.start_offset < start_offset <= self._partition.high_watermark:
-            with suppress(OSError):  # it is heard of again with the next answer
-                log.advance_start(start_offset)
+        partition = self._partition
+        is_new = partition.log.start_offset < start_offset <= partition.high_watermark
+        if is_new and not partition.changes.is_deleting(start_offset):
+            partition.delete_before(start_offset)  # where the disk refuses, it is heard of again
 
     def _remove(self, paths: list[str]) -> None:
         if paths:

@@ -9,13 +9,14 @@ once and deleted in the background.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.effects import Notice, Remove
+from barnabas.effects import MakeDurable, Notice, Remove
 from barnabas.metadata import topic_config
 from barnabas.metadata.image import PartitionImage, TopicImage
 from barnabas.metadata.topic_config import TopicConfig
 from barnabas.model.errors import StorageError
 from barnabas.model.ids import TopicId, TopicPartition
 from barnabas.node.partition import Partition, log_settings
+from barnabas.storage.changes import Sync
 from barnabas.storage.ownership import Owned, own_folder
 from barnabas.storage.recovery import open_log
 
@@ -262,7 +263,7 @@ class LocalTopics:
         dropped = self.by_id.pop(topic_id)
         self._configured.pop(topic_id, None)
         self._refused.discard(topic_id)
-        name = next(name for name, opened in self.by_name.items() if opened is dropped)
+        name = self._name_of(dropped)
         del self.by_name[name]
         for partition in dropped.values():
             del self.partitions[partition.name]
@@ -270,6 +271,11 @@ class LocalTopics:
             partition.retire()
         self._discard(self.folder(name), topic_id.hex())
         return name
+
+    def _name_of(self, copies: Copies) -> str:
+        for partition in copies.values():
+            return partition.name.topic
+        return next(name for name, opened in self.by_name.items() if opened is copies)
 
     def _drop_copy(self, topic: TopicImage, number: int) -> None:
         """Let go of a copy that is to be elsewhere; who waits for it is to ask there."""
@@ -283,18 +289,27 @@ class LocalTopics:
     def _discard(self, folder: str, retired_name: str) -> None:
         """Take a folder out of sight, and have it deleted.
 
-        It must be out of sight for good before anything in it goes: a copy may be wanted here
-        again, and half of one that a power cut brings back looks as if records were deleted.
+        It has another name at once, for a topic may be made again under this one. It must be out
+        of sight for good before anything in it goes: a copy may be wanted here again, and half of
+        one that a power cut brings back looks as if records were deleted.
         """
         base = f"{self._data}/{DELETED_FOLDER}"
-        retired = f"{base}/{retired_name}"
         try:
             self._node.disk.make_folder(base)
+            retired = self._unused_name(f"{base}/{retired_name}")
             self._node.disk.rename(folder, retired)
-            self._node.disk.sync_folder(base)
-            self._node.disk.sync_folder(folder.rpartition("/")[0])
         except OSError as error:
             facts = {"folder": folder, "problem": str(error)}
             self._node.outbox.append(Notice("error", "a deleted topic's folder stays", facts))
             return
-        self._node.outbox.append(Remove((retired,), delay_ms=0))
+        outbox, removal = self._node.outbox, Remove((retired,), delay_ms=0)
+        safe = Sync(folders=(base, folder.rpartition("/")[0]))
+        outbox.append(MakeDurable(safe, lambda: outbox.append(removal)))
+
+    def _unused_name(self, path: str) -> str:
+        """Return a name for a folder: what had it before may not be deleted yet."""
+        number, name = 0, path
+        while self._node.disk.exists(name):
+            number += 1
+            name = f"{path}.{number}"
+        return name

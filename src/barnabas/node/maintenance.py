@@ -11,10 +11,17 @@ from barnabas.node.node import Node
 from barnabas.node.partition import Partition
 from barnabas.node.scrubbing import Scrubbing
 from barnabas.storage import compaction, retention
+from barnabas.storage.trimming import drop_segments
 
 FLUSH_TICK_MS = 100
 CLEAN_AGAIN_AFTER_MS = 10 * 60_000
 """A log that could not be compacted must not keep the others from it."""
+RETAINED_AN_EVENT = 20
+"""So many partitions are looked at within one event; each may begin a new segment."""
+DROPPING_AT_ONCE = 50
+"""So many partitions drop segments at a time: others wait for the same disk."""
+DROPPED_AN_EVENT = 10
+"""So many segments of a partition go within one event; each has up to four files."""
 
 
 class Maintenance:
@@ -24,6 +31,10 @@ class Maintenance:
         self._node = node
         self._now_ms = wall_clock_ms
         self._cleaning: Partition | None = None
+        self._to_retain: list[Partition] = []
+        """Partitions of this round of retention that have not had their turn."""
+        self._retains_soon = False
+        self._dropping = 0
         self._scrubbing = Scrubbing(node)
         self._flushed_ms: dict[Partition, int] = {}
         self._clean_again_ms: dict[Partition, int] = {}
@@ -57,21 +68,45 @@ class Maintenance:
                 partition.flush()
 
     def retain(self) -> None:
-        """Drop segments that have been kept long enough, and producers not heard of."""
+        """Drop segments that have been kept long enough, and producers not heard of.
+
+        A few partitions have their turn within one event of the loop. Where the last round is not
+        over yet, it goes on.
+        """
+        if not self._to_retain:
+            self._to_retain = list(reversed(self._node.partitions.values()))
+        if not self._retains_soon:
+            self._retain_some()
+
+    def _retain_some(self) -> None:
+        self._retains_soon = False
         now_ms = self._now_ms()
+        for _ in range(RETAINED_AN_EVENT):
+            if not self._to_retain or self._dropping >= DROPPING_AT_ONCE:
+                break
+            self._retain_one(self._to_retain.pop(), now_ms)
+        self._retain_soon()
+
+    def _retain_soon(self) -> None:
+        """Go on in an event of its own, unless enough partitions wait for the disk."""
+        if not self._to_retain:
+            self._forget_deleted()
+        elif not self._retains_soon and self._dropping < DROPPING_AT_ONCE:
+            self._retains_soon = True
+            self._node.timers.after(1, self._retain_some)
+
+    def _retain_one(self, partition: Partition, now_ms: int) -> None:
+        if partition.retired:
+            return
         expiry_ms = now_ms - self._node.settings.storage.producer_id_expiration_ms
-        for partition in list(self._node.partitions.values()):
-            partition.log.producers.expire(expiry_ms)
-            partition.verifications.expire(expiry_ms)
-            try:
-                self._roll(partition, now_ms)
-            except OSError as error:
-                self._complain(partition, "cannot begin a new segment", error)
-            try:
-                self._retain(partition, now_ms)
-            except OSError as error:
-                self._complain(partition, "cannot drop old segments", error)
-        self._forget_deleted()
+        partition.log.producers.expire(expiry_ms)
+        partition.verifications.expire(expiry_ms)
+        try:
+            self._roll(partition, now_ms)
+        except OSError as error:
+            self._complain(partition, "cannot begin a new segment", error)
+        if partition.log.change is None:
+            self._drop_expired(partition, now_ms)
 
     def compact(self) -> None:
         """Start cleaning the dirtiest log, one at a time."""
@@ -93,22 +128,41 @@ class Maintenance:
             log.roll()
             self._node.commits.left_unsynced(partition)
 
-    def _retain(self, partition: Partition, now_ms: int) -> None:
+    def _drop_expired(self, partition: Partition, now_ms: int) -> None:
         log, config = partition.log, partition.config
         keeps_time = config.retention_ms if config.deletes else retention.UNLIMITED
         keeps_size = config.retention_bytes if config.deletes else retention.UNLIMITED
-        count = retention.expired(
+        expired = retention.expired(
             log,
             retention_ms=keeps_time,
             retention_bytes=keeps_size,
             now_ms=now_ms,
             upto=partition.high_watermark,
         )
-        if count:
-            paths = log.drop_segments(count)
-            self._remove(paths, config.file_delete_delay_ms)
+        if not expired:
+            return
+        before_offset = log.segments[min(expired, DROPPED_AN_EVENT)].base_offset
+        retired: list[str] = []
+
+        def over() -> None:
+            self._dropping -= 1
+            self._remove(retired, partition.config.file_delete_delay_ms)
+            self._retain_soon()
+
+        def dropped(count: int) -> None:
             facts = {"partition": str(partition.name), "segments": count}
             self._node.outbox.append(Notice("info", "dropped old segments", facts))
+            over()
+            if expired > DROPPED_AN_EVENT and not partition.retired:
+                self._drop_expired(partition, self._now_ms())
+
+        def failed(error: OSError) -> None:
+            if not partition.retired:
+                self._complain(partition, "cannot drop old segments", error)
+            over()
+
+        self._dropping += 1
+        partition.changes.start(drop_segments(log, before_offset, retired), dropped, failed)
 
     def _clean(self, partition: Partition) -> bool:
         config, now_ms = partition.config, self._now_ms()
@@ -131,18 +185,27 @@ class Maintenance:
         return True
 
     def _cleaned(self, partition: Partition, done: compaction.Cleaned | None) -> None:
-        self._cleaning = None
         if self._node.partitions.get(partition.name) is not partition:
+            self._cleaning = None
             return
         self._clean_again_ms[partition] = self._node.timers.now_ms + CLEAN_AGAIN_AFTER_MS
         if done is None:
+            self._cleaning = None
             return
-        try:
-            retired = compaction.apply(partition.log, done)
-        except OSError as error:
-            self._complain(partition, "cannot swap in a compacted log", error)
-            return
-        del self._clean_again_ms[partition]
+
+        def swapped(retired: list[str]) -> None:
+            self._cleaning = None
+            self._swapped(partition, done, retired)
+
+        def failed(error: OSError) -> None:
+            self._cleaning = None
+            if not partition.retired:
+                self._complain(partition, "cannot swap in a compacted log", error)
+
+        partition.changes.start(compaction.apply(partition.log, done), swapped, failed)
+
+    def _swapped(self, partition: Partition, done: compaction.Cleaned, retired: list[str]) -> None:
+        self._clean_again_ms.pop(partition, None)
         self._remove(retired, partition.config.file_delete_delay_ms)
         facts = {
             "partition": str(partition.name),

@@ -23,9 +23,11 @@ from barnabas.metadata.image import INTERNAL_TOPICS, PartitionImage
 from barnabas.metadata.topic_config import TopicConfig
 from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
 from barnabas.model.ids import TopicId, TopicPartition
+from barnabas.model.pending import Pending
 from barnabas.model.ports import FileSlice
 from barnabas.node.group_commit import GroupCommit
 from barnabas.node.interests import Copier, Keeper, Waiting, Watcher
+from barnabas.node.log_changes import LogChanges
 from barnabas.node.refusals import Refusals
 from barnabas.node.validation import checked
 from barnabas.node.verifications import Verifications
@@ -64,6 +66,7 @@ class Partition:
     __slots__ = (
         "__weakref__",
         "_alone",
+        "_changes",
         "_commits",
         "_complained_of",
         "_flushing",
@@ -136,12 +139,11 @@ class Partition:
         self.damaged_at: int | None = None
         """The first offset from which stored records turned out to be damaged."""
         self._waiting: deque[Waiting] = deque()
-        self.retired = False
-        self._flushing = False
-        self._storage_failed = False
+        self.retired = self._flushing = self._storage_failed = False
         self._complained_of: tuple[str, int] | None = None
         self._outbox = outbox
         self._commits = commits
+        self._changes: LogChanges | None = None
         self._refusals = Refusals()
         self.verifications = Verifications()
         """Producers whose transactional batches asked to be let in."""
@@ -455,12 +457,18 @@ class Partition:
             raise ApiError(ErrorCode.FENCED_LEADER_EPOCH)
         raise ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH)
 
-    def delete_before(self, offset: int) -> None:
-        """Make records below an offset unreadable."""
-        try:
-            self.log.advance_start(offset)
-        except OSError as error:
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk refused: {error}") from error
+    @property
+    def changes(self) -> LogChanges:
+        """What is done to the log's files; made when it is first needed."""
+        if self._changes is None:
+            self._changes = LogChanges(self.log, self._outbox)
+        return self._changes
+
+    def delete_before(self, offset: int) -> Pending[None]:
+        """Make records below an offset unreadable; followers hear of it once that is safe."""
+        return self.changes.delete_before(offset).map(self._tell_copiers)
+
+    def _tell_copiers(self, _: None) -> None:
         for copier in self.copiers:
             copier.on_committed()
 
@@ -471,6 +479,8 @@ class Partition:
         """
         self.retired = True
         self._flushing = True  # no more syncs: the files are going away
+        if self._changes is not None:
+            self._changes.close()
         if self.keeper is not None:
             self.keeper.retired()
             self.keeper = None  # they hold each other, and with them open files

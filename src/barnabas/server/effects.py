@@ -1,6 +1,7 @@
 """Carrying out what the node asks for: syncs, deletions, compaction, questions, log lines.
 
-Syncs run on a few threads (the system call lets go of the interpreter). Compaction runs in a
+Syncs run on a few threads (the system call lets go of the interpreter): those that producers wait
+for on some, those of deletions, swaps and snapshots on others. Compaction runs in a
 process of its own: its work is per record and would otherwise take turns with the loop.
 """
 
@@ -15,10 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from barnabas.effects import Ask, Clean, Effect, Flush, Notice, Remove, Verify
+from barnabas.effects import Ask, Clean, Effect, Flush, MakeDurable, Notice, Remove, Verify
 from barnabas.logs import get
 from barnabas.model.errors import SyncFailedError, TooOldError
 from barnabas.node.node import Node
+from barnabas.server.durable_threads import DurableThreads
 from barnabas.server.peers import PeerConnections
 from barnabas.server.sync_threads import SyncThreads
 from barnabas.storage.compaction import Cleaned, Group
@@ -50,6 +52,7 @@ class EffectDriver:
         self._syncers = SyncThreads(
             threads, loop, lambda flush: self.sync(flush.task), self._synced
         )
+        self._durable = DurableThreads(node.disk, loop, self._made_durable, stop_at_once)
         self._chores = ThreadPoolExecutor(2, thread_name_prefix="chore")
         self._children: set[subprocess.Popen[bytes]] = set()
         self._syncing = 0
@@ -64,6 +67,8 @@ class EffectDriver:
                     self._syncing += 1
                     self._idle.clear()
                     self._syncers.submit(effect)
+                case MakeDurable():
+                    self._durable.submit(effect)
                 case Remove():
                     delay_s, chore = effect.delay_ms / 1000, partial(self._remove, effect)
                     self._loop.call_later(delay_s, self.in_background, chore)
@@ -99,6 +104,7 @@ class EffectDriver:
     def close(self) -> None:
         """Wait for syncs; abandon the rest, which a start picks up again."""
         self._syncers.close()
+        self._durable.close()
         for child in list(self._children):
             child.kill()
         self._chores.shutdown(wait=True, cancel_futures=True)
@@ -122,6 +128,17 @@ class EffectDriver:
                 log.exception("an event failed", callback="Flush.done")
         if not self._syncing:
             self._idle.set()
+
+    def _made_durable(self, requests: list[MakeDurable]) -> None:
+        self._run_event(self._go_on, requests)
+
+    @staticmethod
+    def _go_on(requests: list[MakeDurable]) -> None:
+        for request in requests:
+            try:
+                request.done()
+            except Exception:
+                log.exception("an event failed", callback="MakeDurable.done")
 
     def _remove(self, effect: Remove) -> None:
         for path in effect.paths:

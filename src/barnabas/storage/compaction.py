@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 from barnabas.model.errors import StorageError
 from barnabas.model.ports import Disk
 from barnabas.storage.aborted import Aborted
+from barnabas.storage.changes import Steps
 from barnabas.storage.checkpoints import read_number, write_number
 from barnabas.storage.log import CLEANER_FILE, Log
 from barnabas.storage.outcomes import Outcomes
@@ -35,6 +36,8 @@ from barnabas.storage.swap import swap_in
 from barnabas.storage.walk import batches_of
 
 KEYS_MAX = 4_000_000
+SEGMENTS_AT_ONCE = 50
+"""So many segments are replaced within one event of the loop; each has up to four files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +150,7 @@ def clean(disk: Disk, work: CleaningPlan, keys_max: int = KEYS_MAX) -> Cleaned:
     return Cleaned(groups, clean_upto, before, after, work.cuts)
 
 
-def apply(log: Log, cleaned: Cleaned) -> list[str]:
+def apply(log: Log, cleaned: Cleaned) -> Steps[list[str]]:
     """Swap the result in; return the files to delete. Nothing happens if the log moved on."""
     by_base = {segment.base_offset: segment for segment in log.segments[:-1]}
     known = all(base in by_base for group in cleaned.groups for base in group.bases)
@@ -155,11 +158,25 @@ def apply(log: Log, cleaned: Cleaned) -> list[str]:
         return []
     retired: list[str] = []
     log.note_sparse()
-    for group in cleaned.groups:
-        old = [by_base[base] for base in group.bases]
-        retired += swap_in(log, old, f"{log.folder}/{CLEANING_FOLDER}")
+    for groups in _swapped_together(cleaned.groups):
+        old = [[by_base[base] for base in group.bases] for group in groups]
+        retired += yield from swap_in(log, old, f"{log.folder}/{CLEANING_FOLDER}")
     write_number(log.disk, f"{log.folder}/{CLEANER_FILE}", cleaned.clean_upto, sync=False)
     return retired
+
+
+def _swapped_together(groups: list[Group]) -> Iterator[list[Group]]:
+    """Share syncs between groups, of no more segments than can be renamed within one event."""
+    together: list[Group] = []
+    count = 0
+    for group in groups:
+        if together and count + len(group.bases) > SEGMENTS_AT_ONCE:
+            yield together
+            together, count = [], 0
+        together.append(group)
+        count += len(group.bases)
+    if together:
+        yield together
 
 
 def read_checkpoint(log: Log) -> int:
@@ -202,7 +219,8 @@ def _grouped(segments: list[Segment], work: CleaningPlan) -> Iterator[list[Segme
     size = 0
     for segment in segments:
         span = segment.next_offset - (group[0].base_offset if group else segment.base_offset)
-        if group and (size + segment.size > work.segment_bytes or span > RELATIVE_OFFSET_MAX):
+        full = size + segment.size > work.segment_bytes or len(group) >= SEGMENTS_AT_ONCE
+        if group and (full or span > RELATIVE_OFFSET_MAX):
             yield group
             group, size = [], 0
         group.append(segment)

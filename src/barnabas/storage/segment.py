@@ -226,6 +226,12 @@ class Segment:
         self.time_index.write()
         self.aborted.write()
 
+    def hold(self) -> None:
+        """Have at hand whatever is read by name: the names are about to go to another segment."""
+        self.offset_index.hold()
+        self.time_index.hold()
+        self.aborted.hold()
+
     def freeze(self) -> None:
         """Take no more batches; a file that changes from now on was changed by somebody else."""
         self.trust.version = self.file.version()

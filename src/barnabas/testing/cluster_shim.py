@@ -1,4 +1,4 @@
-"""A library that is loaded before libc's: syncs that fail, and a wall clock that jumps.
+"""A library that is loaded before libc's: syncs that fail or are slow, and a wall clock that jumps.
 
 Each process has a control file of a few bytes, mapped into its memory, so that a fault begins and
 ends at once and costs nothing while it is off.
@@ -9,8 +9,9 @@ import struct
 import subprocess
 from pathlib import Path
 
-CONTROL = struct.Struct("=qii")
-"""Nanoseconds added to the wall clock; whether syncs fail; how many did."""
+CONTROL = struct.Struct("=qiii")
+"""Nanoseconds added to the wall clock; whether syncs fail; how many did; how long each takes."""
+DELAY_AT = 16
 SOURCE = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -23,7 +24,10 @@ SOURCE = r"""
 #include <time.h>
 #include <unistd.h>
 
-struct control { volatile int64_t ahead_ns; volatile int32_t failing; volatile int32_t failed; };
+struct control {
+    volatile int64_t ahead_ns;
+    volatile int32_t failing, failed, delay_ms;
+};
 static struct control nothing, *control = &nothing;
 static int (*real_sync)(int), (*real_datasync)(int), (*real_gettime)(clockid_t, struct timespec *);
 
@@ -39,6 +43,7 @@ __attribute__((constructor)) static void begin(void) {
     close(fd);
 }
 static int fails(void) {
+    if (control->delay_ms) usleep(1000 * control->delay_ms);
     if (!control->failing) return 0;
     __sync_fetch_and_add(&control->failed, 1);
     errno = EIO;
@@ -80,7 +85,7 @@ class Control:
 
     def __init__(self, path: Path, library: Path) -> None:
         self._path = path
-        self._path.write_bytes(CONTROL.pack(0, 0, 0))
+        self._path.write_bytes(CONTROL.pack(0, 0, 0, 0))
         self.environment = {"LD_PRELOAD": str(library), "CLUSTER_CONTROL": str(path)}
 
     @property
@@ -92,6 +97,10 @@ class Control:
     def fail_syncs(self, failing: bool) -> None:
         """Have every sync fail from now on, or no more."""
         self._write(struct.pack("=i", failing), 8)
+
+    def slow_syncs(self, delay_ms: int) -> None:
+        """Have every sync take so much longer from now on."""
+        self._write(struct.pack("=i", delay_ms), DELAY_AT)
 
     def set_clock(self, ahead_ms: int) -> None:
         """Put the wall clock ahead, or behind; the monotonic one goes on."""

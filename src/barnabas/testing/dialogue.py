@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 from barnabas import config
-from barnabas.effects import Ask, Effect, Flush, Notice, Remove
+from barnabas.effects import Ask, Effect, Flush, MakeDurable, Notice, Remove
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.registry import PRODUCE, SERVED, Answer, dispatch, serve_itself
 from barnabas.handlers.shapes import Shapes
@@ -86,7 +86,7 @@ class Dialogue:
         self.notices: list[Notice] = []
         self.asked: list[Ask] = []
         """What other brokers were asked; a test answers."""
-        self._held: list[Flush] = []
+        self._held: list[Flush | MakeDurable] = []
         self._correlation_id = 0
         self.node = self._start()
 
@@ -199,11 +199,14 @@ class Dialogue:
 
     def _carry_out(self, effect: Effect) -> None:
         match effect:
-            case Flush() if self.hold_syncs:
+            case Flush() | MakeDurable() if self.hold_syncs:
                 self._held.append(effect)
             case Flush():
                 for file in effect.task.files:
                     file.sync()
+                effect.done()
+            case MakeDurable():
+                effect.sync.carry_out(self.node.disk)
                 effect.done()
             case Remove():
                 for path in effect.paths:

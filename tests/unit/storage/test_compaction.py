@@ -12,6 +12,7 @@ from barnabas.storage.compaction import Cleaned, CleaningPlan, Group, Urgency
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
 from barnabas.testing.batches import Pair, append, batches_in, make_batch, read_all
+from barnabas.testing.log_changes import drop_segments, swap_in
 from barnabas.testing.memory_disk import MemoryDisk
 
 FOLDER = "data/orders/0"
@@ -42,7 +43,7 @@ def compact(log: Log, now_ms: int = 1_000) -> Cleaned:
     work = plan(log, now_ms)
     assert work is not None
     cleaned = compaction.clean(log.disk, work)
-    for path in compaction.apply(log, cleaned):
+    for path in swap_in(log, cleaned):
         log.disk.remove(path)
     return cleaned
 
@@ -187,9 +188,9 @@ def test_memory_for_fewer_keys_takes_more_passes() -> None:
     assert work is not None
     cleaned = compaction.clean(log.disk, work, keys_max=2)
     assert cleaned.clean_upto < work.end
-    compaction.apply(log, cleaned)
+    swap_in(log, cleaned)
     while (work := plan(log)) is not None:
-        compaction.apply(log, compaction.clean(log.disk, work, keys_max=2))
+        swap_in(log, compaction.clean(log.disk, work, keys_max=2))
     assert left(log) == {6: (b"0", b"6"), 7: (b"1", b"7"), 8: (b"2", b"8")}
 
 
@@ -224,7 +225,7 @@ def test_a_log_that_was_cut_meanwhile_is_not_swapped() -> None:
     append(log, make_batch([(b"new", b"3")]))
     log.flush()
     before = left(log)
-    assert compaction.apply(log, cleaned) == []
+    assert swap_in(log, cleaned) == []
     assert left(log) == before
 
 
@@ -233,8 +234,8 @@ def test_a_log_whose_segments_were_dropped_meanwhile_is_not_swapped() -> None:
     work = plan(log)
     assert work is not None
     cleaned = compaction.clean(log.disk, work)
-    log.drop_segments(1)
-    assert compaction.apply(log, cleaned) == []
+    drop_segments(log, 1)
+    assert swap_in(log, cleaned) == []
 
 
 def test_a_deleted_topic_is_not_brought_back_by_its_cleaning() -> None:

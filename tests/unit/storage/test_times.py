@@ -9,6 +9,7 @@ from barnabas.protocol.records import LOG_APPEND_TIME, Record, build, parse_head
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
 from barnabas.testing.batches import append, make_batch
+from barnabas.testing.log_changes import advance_start
 from barnabas.testing.memory_disk import MemoryDisk
 
 FOLDER = "data/orders/0"
@@ -41,7 +42,7 @@ def test_the_answer_is_never_outside_of_what_can_be_read() -> None:
     log = log_of([10, 20], [15, 40])
     assert found(log, 30, upper=3) is None
     assert found(log, 30, upper=4) == (3, 1)
-    log.advance_start(2)
+    advance_start(log, 2)
     assert found(log, 0) == (2, 1)
 
 
@@ -79,7 +80,7 @@ def test_the_latest_of_an_empty_log_is_nothing() -> None:
 
 def test_the_latest_may_lie_below_the_start() -> None:
     log = log_of([99], [10], [20, 15], [5])
-    log.advance_start(1)
+    advance_start(log, 1)
     latest = log.max_timestamp_record(5)
     assert latest is not None
     assert (latest[0].offset, latest[0].timestamp, latest[1]) == (2, 20, 2)
