@@ -20,7 +20,17 @@ from barnabas.storage.log import Log
 class LocalCopy:
     """One copy during one leader epoch, between its partition and its fetcher."""
 
-    __slots__ = ("_fetcher", "_me", "_outbox", "_partition", "key", "leader_epoch")
+    __slots__ = (
+        "_fetcher",
+        "_me",
+        "_moves_start",
+        "_outbox",
+        "_partition",
+        "_told_high_watermark",
+        "_told_start",
+        "key",
+        "leader_epoch",
+    )
 
     def __init__(
         self, partition: Partition, fetcher: Fetcher, me: int, outbox: list[Effect]
@@ -31,6 +41,8 @@ class LocalCopy:
         self._outbox = outbox
         self.key: Key = (partition.topic_id, partition.name.partition)
         self.leader_epoch = partition.leader_epoch
+        self._moves_start = False
+        self._told_high_watermark = self._told_start = 0
 
     def begin(self) -> None:
         """Fill the partition's log from here on."""
@@ -51,7 +63,8 @@ class LocalCopy:
 
     def synced(self) -> None:
         """Let the leader know."""
-        self._fetcher.synced(self.key)
+        if not self._moves_start:
+            self._fetcher.synced(self.key)
 
     def damaged(self) -> None:
         """Give up everything from the damage on, and have it fetched again."""
@@ -69,8 +82,8 @@ class LocalCopy:
 
     @property
     def is_synced(self) -> bool:
-        """Whether everything in the log is as safe as the topic wants it."""
-        return self._partition.is_synced
+        """Whether everything in the log is as safe as the topic wants it, its start too."""
+        return self._partition.is_synced and not self._moves_start
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -99,8 +112,11 @@ class LocalCopy:
             self._append(told.records, headers)
         if told.records and not headers:
             raise CorruptBatchError("an answer holds no whole batch")
-        self._partition.hear(told.high_watermark)
-        self._follow_start(told.log_start_offset)
+        self._told_high_watermark = told.high_watermark
+        self._told_start = told.log_start_offset
+        self._follow_start()
+        if not self._moves_start:
+            self._partition.hear(told.high_watermark)
 
     def _append(self, records: memoryview, headers: list[BatchHeader]) -> None:
         if not headers:
@@ -180,11 +196,35 @@ class LocalCopy:
         """Count from where the leader's log starts: it starts below its high watermark."""
         self._partition.high_watermark = self._partition.leader_high_watermark = offset
 
-    def _follow_start(self, start_offset: int) -> None:
-        partition = self._partition
-        is_new = partition.log.start_offset < start_offset <= partition.high_watermark
-        if is_new and not partition.changes.is_deleting(start_offset):
-            partition.delete_before(start_offset)  # where the disk refuses, it is heard of again
+    def _follow_start(self) -> None:
+        """Have the log start where the leader's does, as far as that is committed.
+
+        The high watermark is heard once that is safe: a follower may hold records below the
+        leader's start that the leader never had, and no consumer must see them.
+        """
+        log, start_offset = self._partition.log, self._told_start
+        committed = min(self._told_high_watermark, log.end_offset)
+        upper = max(self._partition.high_watermark, committed)
+        if log.start_offset < start_offset <= upper and not self._moves_start:
+            self._moves_start = True
+            deleted = self._partition.delete_before(start_offset)
+            deleted.when_done(lambda _: self._moved(), lambda _: self._start_moved())
+
+    def _moved(self) -> None:
+        """Go on, to where the leader's log starts by now."""
+        self._moves_start = False
+        if self._partition.keeper is self:
+            self._follow_start()
+        if not self._moves_start:
+            self._start_moved()
+
+    def _start_moved(self) -> None:
+        """Hear what waited; where the disk refused, the next answer says it again."""
+        self._moves_start = False
+        if self._partition.keeper is self:
+            self._partition.hear(self._told_high_watermark)
+            if self.is_synced:
+                self._fetcher.synced(self.key)
 
     def _remove(self, paths: list[str]) -> None:
         if paths:

@@ -55,10 +55,6 @@ class LogChanges:
         """Abandon every change: the topic is deleted."""
         self._changes.close()
 
-    def is_deleting(self, offset: int) -> bool:
-        """Tell whether the records before an offset are on their way out already."""
-        return any(each.before_offset >= offset for each in (*self._deleting, *self._deletions))
-
     def delete_before(self, offset: int) -> Pending[None]:
         """Make records below an offset unreadable; answer once that is safe."""
         answer: Pending[None] = Pending()

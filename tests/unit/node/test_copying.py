@@ -214,3 +214,16 @@ def test_a_cut_finishes_what_is_done_to_the_start() -> None:
     assert (log.start_offset, log.end_offset, log.change) == (3, 4, None)
     finish_syncs(stand)
     assert (log.start_offset, log.end_offset) == (3, 4)
+
+
+def test_nothing_is_committed_here_before_the_start_is_safe() -> None:
+    """A follower may hold records below the leader's start that the leader never had."""
+    stand, copy = follower()
+    copy.take(told(batch_at(0, 1), batch_at(2, 1), high=4, start=1))
+    assert (stand.partition.log.start_offset, ends(stand.partition)) == (0, (4, 0))
+    assert not copy.is_synced
+    copy.take(told(high=4, start=3))  # meanwhile, it moves on
+    assert (stand.partition.log.start_offset, ends(stand.partition)) == (0, (4, 0))
+    finish_syncs(stand)
+    assert (stand.partition.log.start_offset, ends(stand.partition)) == (3, (4, 4))
+    assert copy.is_synced
