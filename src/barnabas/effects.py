@@ -23,7 +23,7 @@ class Flush:
 
 @dataclass(frozen=True, slots=True)
 class MakeDurable:
-    """Sync files and folders off the loop for a change that no producer waits for, then report.
+    """Sync files and folders off the loop where no producer waits for it, then report.
 
     Changes of several logs share the sync of a folder. A failed sync stops the process.
     """

@@ -65,7 +65,7 @@ class Maintenance:
             due = now_ms - first_ms >= partition.config.flush_ms
             if due or waiting >= partition.config.flush_messages:
                 del self._flushed_ms[partition]
-                partition.flush()
+                partition.flush(urgent=False)
 
     def retain(self) -> None:
         """Drop segments that have been kept long enough, and producers not heard of.

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from barnabas.effects import Effect, Flush, Notice
+from barnabas.effects import Effect, Flush, MakeDurable, Notice
 from barnabas.metadata.image import INTERNAL_TOPICS, PartitionImage
 from barnabas.metadata.topic_config import TopicConfig
 from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
@@ -29,7 +29,7 @@ from barnabas.node.group_commit import GroupCommit
 from barnabas.node.interests import Copier, Keeper, Waiting, Watcher
 from barnabas.node.log_changes import LogChanges
 from barnabas.node.refusals import Refusals
-from barnabas.node.validation import checked
+from barnabas.node.validation import checked, parse_header_or_refuse
 from barnabas.node.verifications import Verifications
 from barnabas.protocol.fetch import Diverging
 from barnabas.protocol.markers import parse_marker
@@ -41,6 +41,7 @@ from barnabas.protocol.records import (
 )
 from barnabas.replication.divergence import divergence
 from barnabas.replication.in_sync import InSync
+from barnabas.storage.changes import Sync
 from barnabas.storage.flush import FlushTask
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.producers import SentBatch
@@ -502,14 +503,17 @@ class Partition:
             if each.gone is not None:
                 each.gone()
 
-    def flush(self) -> None:
-        """Sync what is not synced yet, whatever the policy."""
-        if self._flushing:
+    def flush(self, *, urgent: bool = True) -> None:
+        """Sync what is not synced yet, whatever the policy; not urgent where no client waits."""
+        task = None if self._flushing else self.log.begin_flush()
+        if task is None:
             return
-        task = self.log.begin_flush()
-        if task is not None:
-            self._flushing = True
+        self._flushing = True
+        if urgent:
             self._outbox.append(Flush(task, lambda: self._flushed(task)))
+        else:
+            safe = Sync(task.files, task.folders)
+            self._outbox.append(MakeDurable(safe, lambda: self._flushed(task)))
 
     def _maybe_flush(self) -> None:
         if self._follows_disk and self.log.flushed_offset < self.log.end_offset:
@@ -578,13 +582,6 @@ class Partition:
     def _wake_copiers(self) -> None:
         for copier in list(self.copiers):
             copier.on_progress()
-
-
-def parse_header_or_refuse(records: memoryview) -> BatchHeader:
-    """Read the header of what a producer sent, if it can have one."""
-    if len(records) < 61:
-        raise ApiError(ErrorCode.INVALID_RECORD, "the records are shorter than a batch header")
-    return parse_header(records)
 
 
 def log_settings(config: TopicConfig) -> LogSettings:

@@ -15,11 +15,13 @@ from barnabas.protocol.records import (
     CODEC_MASK,
     CONTROL,
     CRC_FROM,
+    HEADER_BYTES,
     LENGTH_OVERHEAD,
     MAGIC,
     TRANSACTIONAL,
     BatchHeader,
     Record,
+    parse_header,
     recompress,
     records,
 )
@@ -32,6 +34,13 @@ LZ4_FAST_LEVEL = 9
 NO_TIMESTAMP = -1
 RECORD_ERRORS_MAX = 10_000
 """How many wrong records an answer names; librdkafka puts no more into a batch by default."""
+
+
+def parse_header_or_refuse(batch: memoryview) -> BatchHeader:
+    """Read the header of what a producer sent, if it can have one."""
+    if len(batch) < HEADER_BYTES:
+        raise ApiError(ErrorCode.INVALID_RECORD, "the records are shorter than a batch header")
+    return parse_header(batch)
 
 
 def checked(batch: memoryview, header: BatchHeader, config: TopicConfig, now_ms: int) -> memoryview:

@@ -1,4 +1,4 @@
-"""Threads that sync what changes on disk need, apart from those that producers wait for.
+"""Threads that sync what no producer waits for: changes on disk, and logs whose time has come.
 
 Requests that name the same folders wait together, and each folder is synced once for all of them:
 two hundred topics that are deleted within a moment take two syncs.
@@ -67,10 +67,10 @@ class DurableThreads:
             self._gathered.append(key)
 
     def close(self) -> None:
-        """Finish the syncs that are under way; the next start copes with the rest."""
+        """Finish what was submitted."""
+        if self._gathered:
+            self._hand_over()
         self._closed = True
-        with self._lock:
-            self._waiting.clear()
         for _ in self._threads:
             self._queue.put(None)
         for thread in self._threads:

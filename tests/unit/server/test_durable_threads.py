@@ -116,8 +116,8 @@ def test_a_failed_sync_ends_the_process() -> None:
     assert [str(error) for error in play(scene).stopped] == ["broken"]
 
 
-def test_what_waits_at_the_end_is_left_to_the_next_start() -> None:
+def test_what_was_asked_for_is_done_before_the_end() -> None:
     async def scene(bench: Bench) -> None:
         bench.threads.submit(request("data"))
 
-    assert play(scene).synced == []
+    assert play(scene).synced == ["data"]
