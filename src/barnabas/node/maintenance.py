@@ -5,6 +5,7 @@ an effect. A chore arms its own next turn.
 """
 
 from collections.abc import Callable
+from itertools import islice
 
 from barnabas.effects import Clean, Notice, Remove
 from barnabas.node.node import Node
@@ -16,8 +17,12 @@ from barnabas.storage.trimming import drop_segments
 FLUSH_TICK_MS = 100
 CLEAN_AGAIN_AFTER_MS = 10 * 60_000
 """A log that could not be compacted must not keep the others from it."""
-RETAINED_AN_EVENT = 20
-"""So many partitions are looked at within one event; each may begin a new segment."""
+FLUSHED_AN_EVENT = 50
+"""So many partitions begin a sync within one event; each may open some small files."""
+RETAINED_AN_EVENT = 50
+"""So many partitions are looked at within one event."""
+ROLLED_AN_EVENT = 5
+"""So many of them may begin a new segment, which makes some files, or begin to drop some."""
 DROPPING_AT_ONCE = 50
 """So many partitions drop segments at a time: others wait for the same disk."""
 DROPPED_AN_EVENT = 10
@@ -37,6 +42,7 @@ class Maintenance:
         self._dropping = 0
         self._scrubbing = Scrubbing(node)
         self._flushed_ms: dict[Partition, int] = {}
+        self._to_flush: dict[Partition, None] = {}
         self._clean_again_ms: dict[Partition, int] = {}
 
     def start(self) -> None:
@@ -53,6 +59,8 @@ class Maintenance:
 
     def flush(self) -> None:
         """Sync partitions under `flush=interval` whose time has come."""
+        if self._to_flush:
+            return  # the last round is not over yet
         now_ms, unsynced = self._node.timers.now_ms, self._node.commits.unsynced
         for partition in list(unsynced):
             log = partition.log
@@ -65,7 +73,16 @@ class Maintenance:
             due = now_ms - first_ms >= partition.config.flush_ms
             if due or waiting >= partition.config.flush_messages:
                 del self._flushed_ms[partition]
-                partition.flush(urgent=False)
+                self._to_flush[partition] = None
+        self._flush_some()
+
+    def _flush_some(self) -> None:
+        """Begin a few syncs, and go on in an event of its own."""
+        for partition in list(islice(self._to_flush, FLUSHED_AN_EVENT)):
+            del self._to_flush[partition]
+            partition.flush(urgent=False)
+        if self._to_flush:
+            self._node.timers.after(1, self._flush_some)
 
     def retain(self) -> None:
         """Drop segments that have been kept long enough, and producers not heard of.
@@ -80,11 +97,12 @@ class Maintenance:
 
     def _retain_some(self) -> None:
         self._retains_soon = False
-        now_ms = self._now_ms()
+        now_ms, busy = self._now_ms(), 0
         for _ in range(RETAINED_AN_EVENT):
-            if not self._to_retain or self._dropping >= DROPPING_AT_ONCE:
+            is_enough = self._dropping >= DROPPING_AT_ONCE or busy >= ROLLED_AN_EVENT
+            if not self._to_retain or is_enough:
                 break
-            self._retain_one(self._to_retain.pop(), now_ms)
+            busy += self._retain_one(self._to_retain.pop(), now_ms)
         self._retain_soon()
 
     def _retain_soon(self) -> None:
@@ -95,9 +113,11 @@ class Maintenance:
             self._retains_soon = True
             self._node.timers.after(1, self._retain_some)
 
-    def _retain_one(self, partition: Partition, now_ms: int) -> None:
+    def _retain_one(self, partition: Partition, now_ms: int) -> bool:
+        """Look at one partition; tell whether files were written."""
         if partition.retired:
-            return
+            return False
+        segment, dropping = partition.log.active, self._dropping
         expiry_ms = now_ms - self._node.settings.storage.producer_id_expiration_ms
         partition.log.producers.expire(expiry_ms)
         partition.verifications.expire(expiry_ms)
@@ -107,6 +127,7 @@ class Maintenance:
             self._complain(partition, "cannot begin a new segment", error)
         if partition.log.change is None:
             self._drop_expired(partition, now_ms)
+        return partition.log.active is not segment or self._dropping > dropping
 
     def compact(self) -> None:
         """Start cleaning the dirtiest log, one at a time."""

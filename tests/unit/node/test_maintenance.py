@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import pytest
 
+from barnabas.effects import MakeDurable
 from barnabas.metadata.records import ConfigChanged
 from barnabas.model.ids import TopicPartition
 from barnabas.node.maintenance import (
@@ -11,7 +12,8 @@ from barnabas.node.maintenance import (
     DROPPED_AN_EVENT,
     DROPPING_AT_ONCE,
     FLUSH_TICK_MS,
-    RETAINED_AN_EVENT,
+    FLUSHED_AN_EVENT,
+    ROLLED_AN_EVENT,
 )
 from barnabas.node.partition import Partition
 from barnabas.testing.batches import make_batch, read_all
@@ -268,19 +270,16 @@ def test_a_topic_deleted_during_its_compaction_stays_deleted(edge: Edge) -> None
 
 
 def test_a_round_of_retention_looks_at_a_few_partitions_an_event(edge: Edge) -> None:
-    count = DROPPING_AT_ONCE + 2 * RETAINED_AN_EVENT
+    count = DROPPING_AT_ONCE + 2 * ROLLED_AN_EVENT
     for number in range(count):
         edge.create(f"orders-{number}", {**SMALL, "retention.ms": "1000"}, number + 1)
         fill(edge, f"orders-{number}", 5)
     edge.now_ms += 1_001
     edge.hold_syncs = True
     edge.do(edge.maintenance.retain)
-    assert len(edge.held) == RETAINED_AN_EVENT
-    edge.pass_time(1)
-    assert len(edge.held) == 2 * RETAINED_AN_EVENT
-    edge.pass_time(1)
-    edge.pass_time(1)
-    assert len(edge.held) == DROPPING_AT_ONCE
+    for number in range(1, DROPPING_AT_ONCE // ROLLED_AN_EVENT + 1):
+        assert len(edge.held) == number * ROLLED_AN_EVENT
+        edge.pass_time(1)
     edge.do(edge.maintenance.retain)
     assert len(edge.held) == DROPPING_AT_ONCE
     while edge.held:
@@ -321,3 +320,17 @@ def test_a_topic_that_is_made_again_while_its_records_are_deleted_keeps_its_own(
     again = fill(edge, "orders", 3)
     assert (again.log.start_offset, again.log.end_offset) == (0, 3)
     assert not disk_of(edge).exists(f"{again.log.folder}/log-start-offset")
+
+
+def test_the_clock_begins_a_few_syncs_an_event(edge: Edge) -> None:
+    for number in range(FLUSHED_AN_EVENT + 10):
+        edge.create(f"orders-{number}", {"flush": "interval", "flush.messages": "2"}, number + 1)
+        fill(edge, f"orders-{number}", 2)
+    edge.hold_syncs = True
+    edge.do(edge.maintenance.flush)
+    assert len(edge.held) == FLUSHED_AN_EVENT
+    edge.do(edge.maintenance.flush)
+    assert len(edge.held) == FLUSHED_AN_EVENT
+    edge.pass_time(1)
+    assert len(edge.held) == FLUSHED_AN_EVENT + 10
+    assert all(isinstance(sync, MakeDurable) for sync in edge.held)  # no producer waits for it
