@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from barnabas.model.steps import Steps
+from barnabas.storage.changes import Sync
 from barnabas.storage.compaction import Cleaned, CleaningPlan
 from barnabas.storage.flush import FlushTask
 
@@ -18,6 +19,17 @@ class Flush:
     """Sync files off the loop, then report. A failure stops the process."""
 
     task: FlushTask
+    done: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class MakeDurable:
+    """Sync files and folders off the loop where no producer waits for it, then report.
+
+    Changes of several logs share the sync of a folder. A failed sync stops the process.
+    """
+
+    sync: Sync
     done: Callable[[], None]
 
 
@@ -103,4 +115,4 @@ class Notice:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-Effect = Flush | Remove | Clean | Verify | Scan | Ask | Notice
+Effect = Flush | MakeDurable | Remove | Clean | Verify | Scan | Ask | Notice

@@ -18,6 +18,7 @@ from barnabas.storage import compaction
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
 from barnabas.testing.batches import append, committed, make_batch, make_marker, read_all
+from barnabas.testing.log_changes import advance_start, drop_segments, swap_in
 from barnabas.testing.lone_quorum import LoneQuorum
 from barnabas.testing.memory_disk import MemoryDisk
 
@@ -106,7 +107,7 @@ def compact(disk: MemoryDisk, log: Log, joined_bytes: int = 300) -> None:
         log, compaction.Urgency(0, 0, 1 << 40), delete_retention_ms=10, now_ms=50, upto=1 << 40
     )
     assert work is not None
-    compaction.apply(log, compaction.clean(disk, work))
+    swap_in(log, compaction.clean(disk, work))
 
 
 def compacted() -> list[Record]:
@@ -298,15 +299,15 @@ def test_retention_leaves_no_hole() -> None:
         assert len(left) >= len(kept), found.where
 
     _, log = filled()
-    log.drop_segments(3)
+    drop_segments(log, 3)
     kept = content(log)
-    every_cut(lambda _, log: log.drop_segments(3), check)
+    every_cut(lambda _, log: drop_segments(log, 3), check)
 
 
 def test_retention_on_a_full_disk_leaves_no_hole() -> None:
     def drop(disk: MemoryDisk, log: Log) -> None:
         disk.room = 0
-        log.drop_segments(3)
+        drop_segments(log, 3)
 
     def check(found: Found) -> None:
         left = content(found.log)
@@ -335,7 +336,7 @@ def test_deleting_records_takes_effect_or_not() -> None:
         starts.add(found.log.start_offset)
         assert found.log.end_offset == 24
 
-    every_cut(lambda _, log: log.advance_start(7), check)
+    every_cut(lambda _, log: advance_start(log, 7), check)
     assert starts == {0, 7}
 
 

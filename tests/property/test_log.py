@@ -2,6 +2,7 @@
 
 import sys
 from random import Random
+from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -19,9 +20,12 @@ from barnabas.protocol.compression import Codec
 from barnabas.protocol.markers import ABORT, COMMIT
 from barnabas.protocol.records import TRANSACTIONAL, Record, parse_header, records
 from barnabas.storage import compaction, resuming, retention
+from barnabas.storage.changes import Change, Steps, Sync
 from barnabas.storage.flush import FlushTask, carry_out
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
+from barnabas.storage.segment import Segment
+from barnabas.storage.trimming import advance_start, drop_segments
 from barnabas.testing.batches import (
     append,
     batches_in,
@@ -70,6 +74,10 @@ class LogMachine(RuleBasedStateMachine):
         self.compacted = 0
         self.task: FlushTask | None = None
         self.unstored: list[resuming.Stored] = []
+        self.sync: Sync | None = None
+        self.swapping: tuple[compaction.CleaningPlan, int, int] | None = None
+        self.new_start = 0
+        self.retired: list[str] = []
         self.log = self.opened(clean=False)
 
     # --- what producers do
@@ -169,14 +177,19 @@ class LogMachine(RuleBasedStateMachine):
     def store_resume_point_late(self) -> None:
         resuming.store(self.disk, self.unstored.pop(0))
 
-    @rule(fraction=fractions)
-    def delete_before(self, fraction: float) -> None:
+    @rule(fraction=fractions, at_once=st.booleans())
+    @precondition(lambda self: self.log.change is None)
+    def delete_before(self, fraction: float, *, at_once: bool) -> None:
         offset = self.offset_at(fraction)
-        self.log.advance_start(offset)
-        self.model.start = max(self.model.start, offset)
+        self.begin_change(advance_start(self.log, offset), offset, at_once=at_once)
 
-    @rule(keep_ms=st.integers(-1, 30), keep_bytes=st.sampled_from([-1, 0, 500, 2_000]))
-    def retain(self, keep_ms: int, keep_bytes: int) -> None:
+    @rule(
+        keep_ms=st.integers(-1, 30),
+        keep_bytes=st.sampled_from([-1, 0, 500, 2_000]),
+        at_once=st.booleans(),
+    )
+    @precondition(lambda self: self.log.change is None)
+    def retain(self, keep_ms: int, keep_bytes: int, *, at_once: bool) -> None:
         upto = self.log.flushed_offset
         count = retention.expired(
             self.log,
@@ -186,16 +199,62 @@ class LogMachine(RuleBasedStateMachine):
             upto=upto,
         )
         if count:
-            for path in self.log.drop_segments(count):
-                self.disk.remove(path)
+            before_offset = self.log.segments[count].base_offset
             if (
                 keep_ms == keep_bytes == retention.UNLIMITED
             ):  # then only what is below the start goes
-                assert self.log.start_offset == self.model.start
-            self.model.start = max(self.model.start, self.log.segments[0].base_offset)
+                assert before_offset <= self.model.start
+            steps = drop_segments(self.log, before_offset, self.retired)
+            self.begin_change(steps, before_offset, at_once=at_once)
+
+    @rule()
+    @precondition(lambda self: self.sync is not None)
+    def sync_change(self) -> None:
+        assert self.sync is not None
+        self.sync.carry_out(self.disk)
+        self.sync = None
+
+    @rule()
+    @precondition(lambda self: self.log.change is not None and self.sync is None)
+    def go_on(self) -> None:
+        assert self.log.change is not None
+        first = self.log.segments[0]
+        self.sync = self.log.change.advance()
+        self.note_swap(first)
+
+    def begin_change(self, steps: Steps[Any], new_start: int, *, at_once: bool) -> None:
+        """Start a change; what becomes of the log's start is known when it is over."""
+
+        def done(_: object) -> None:
+            self.log.change = None
+            self.model.start = max(self.model.start, new_start)
+            for path in self.retired:
+                self.disk.remove(path)
+            self.retired.clear()
+
+        self.new_start = new_start
+        self.log.change = Change(steps, done, self.refused)
+        if at_once:
+            self.finish_change()
+
+    def refused(self, error: OSError) -> None:
+        raise AssertionError("the disk never refuses") from error
+
+    def finish_change(self) -> None:
+        first = self.log.segments[0]
+        self.log.finish_change()
+        self.sync = None
+        self.note_swap(first)
+
+    def note_swap(self, first: Segment) -> None:
+        """Have the twin compacted in the same step as the log."""
+        if self.swapping is not None and self.log.segments[0] is not first:
+            self.model.compact(*self.swapping)
+            self.swapping = None
 
     @rule(fraction=fractions)
     def truncate(self, fraction: float) -> None:
+        self.finish_change()
         # Nothing below the high watermark is ever truncated, nor anything above it compacted.
         offset = max(self.offset_at(fraction), self.compacted)
         for path in self.log.truncate(offset):
@@ -211,8 +270,13 @@ class LogMachine(RuleBasedStateMachine):
         self.disk.open_files.make_room()
         self.disk.open_files.share(UNLIMITED)
 
-    @rule(passed_ms=st.sampled_from([0, 60]), keys_max=st.sampled_from([1, 2, 100]))
-    def compact(self, passed_ms: int, keys_max: int) -> None:
+    @rule(
+        passed_ms=st.sampled_from([0, 60]),
+        keys_max=st.sampled_from([1, 2, 100]),
+        at_once=st.booleans(),
+    )
+    @precondition(lambda self: self.log.change is None)
+    def compact(self, passed_ms: int, keys_max: int, *, at_once: bool) -> None:
         self.now_ms += passed_ms
         high_watermark = self.high_watermark
         work = compaction.plan(
@@ -226,20 +290,25 @@ class LogMachine(RuleBasedStateMachine):
             return
         cleaned = compaction.clean(self.disk, work, keys_max)
         assert cleaned.groups
-        for path in compaction.apply(self.log, cleaned):
-            self.disk.remove(path)
-        self.model.compact(work, cleaned.clean_upto, high_watermark)
+        self.swapping = (work, cleaned.clean_upto, high_watermark)
         self.compacted = high_watermark
+
+        def steps() -> Steps[None]:
+            self.retired += yield from compaction.apply(self.log, cleaned)
+
+        self.begin_change(steps(), 0, at_once=at_once)
 
     # --- what goes wrong
 
     @rule()
     def process_dies(self) -> None:
+        self.finish_swap()
         self.reopen()
         assert self.log.end_offset == self.model.end
 
     @rule(seed=seeds)
     def power_fails(self, seed: int) -> None:
+        self.finish_swap()
         promised = self.log.flushed_offset
         self.disk.power_cut(Random(seed))
         self.reopen()
@@ -254,6 +323,7 @@ class LogMachine(RuleBasedStateMachine):
     def stop_and_start(self, cut: int | None) -> None:
         self.unstored.clear()
         self.log.flush()
+        self.finish_change()
         self.log.close()
         self.disk.sync_all()
         self.recovery_point = self.log.flushed_offset
@@ -391,9 +461,18 @@ class LogMachine(RuleBasedStateMachine):
         assert serious == [], serious
         return recovered.log
 
+    def finish_swap(self) -> None:
+        """Let a swap come to its end: which crash leaves what of it, `test_crashes.py` shows."""
+        if self.swapping is not None:
+            self.finish_change()
+
     def reopen(self) -> None:
         self.unstored.clear()
+        under_way, self.sync = self.log.change is not None, None
+        self.retired.clear()
         self.log = self.opened(clean=False)
+        if under_way and self.log.start_offset == self.new_start:
+            self.model.start = max(self.model.start, self.new_start)
         self.task = None
         self.safe_end = self.log.end_offset
         assert self.log.flushed_offset == self.log.end_offset

@@ -12,6 +12,7 @@ import pytest
 from barnabas.model.errors import ApiError
 from barnabas.node.partition import Partition
 from barnabas.protocol.records import records
+from barnabas.storage.trimming import drop_segments
 from barnabas.testing.batches import make_batch, read_all
 from barnabas.testing.replica_set import ReplicaSet, Stand
 
@@ -111,11 +112,11 @@ class Story:
         """Let the leader drop what is old, so that others may come too late for it."""
         leader = self.set.leader
         if leader is not None and self.rng.random() < 0.2:
-            log = leader.partition.log
-            leader.partition.delete_before(
-                self.rng.randint(log.start_offset, leader.partition.high_watermark)
-            )
-            log.drop_segments(log.droppable())
+            partition, log = leader.partition, leader.partition.log
+            offset = self.rng.randint(log.start_offset, partition.high_watermark)
+            leader.do(lambda: partition.delete_before(offset))
+            dropping = drop_segments(log, log.start_offset, [])
+            leader.do(lambda: partition.changes.start(dropping, lambda _: None, lambda _: None))
 
     def move(self) -> None:
         self.set.move(self.rng.choice((1, 2, 3)))

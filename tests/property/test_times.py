@@ -16,6 +16,7 @@ from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
 from barnabas.storage.times import Found
 from barnabas.storage.walk import batches_of
+from barnabas.testing.log_changes import advance_start
 from barnabas.testing.memory_disk import MemoryDisk
 
 FOLDER = "data/orders/0"
@@ -100,7 +101,7 @@ def test_the_same_is_found_as_by_opening_every_batch(
     most: int,
 ) -> None:
     log, ends = log_of(content, segment_bytes, interval)
-    log.advance_start(int(start * log.end_offset))  # also within a batch
+    advance_start(log, int(start * log.end_offset))  # also within a batch
     limit = ends[int(upper * (len(ends) - 1))]
     with (
         patch.object(steps, "EVENT_UNITS", units),

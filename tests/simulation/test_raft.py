@@ -20,6 +20,7 @@ from barnabas.raft.quorum_state import QuorumState, QuorumStateFile
 from barnabas.raft.snapshots import NO_SNAPSHOT, Snapshots
 from barnabas.sim.raft_world import RaftFaults, play
 from barnabas.sim.world import InvariantError
+from barnabas.storage.changes import Steps, Sync
 
 SEEDS = 20
 
@@ -123,6 +124,17 @@ def start_without_snapshot(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Snapshots, "open", open_anyhow)
 
 
+def log_goes_before_its_snapshot(patch: pytest.MonkeyPatch) -> None:
+    """The log before a snapshot goes only once the snapshot is safe: here no sync is waited for."""
+    original = Snapshots.storing
+
+    def hasty(self: Any, snapshot_id: Any, content: Any) -> Steps[None]:
+        for _ in original(self, snapshot_id, content):
+            yield Sync()
+
+    patch.setattr(Snapshots, "storing", hasty)
+
+
 DUELS = RaftFaults(
     storm_ms=4_000,
     every_ms=60,
@@ -197,6 +209,8 @@ LOSSES = RaftFaults(
 """Disks are lost one at a time, and their nodes come back with new ones."""
 ROT = RaftFaults(corrupt=15, every_ms=250, snapshot_after=20)
 """Snapshots are damaged."""
+BLACKOUTS = RaftFaults(power_cut=10, cut_all=10, every_ms=150, snapshot_after=10)
+"""The power fails while snapshots are written."""
 
 MUTANTS: list[tuple[Patch, RaftFaults, int]] = [
     (vote_kept_in_memory, RaftFaults(), 50),
@@ -211,6 +225,7 @@ MUTANTS: list[tuple[Patch, RaftFaults, int]] = [
     (change_before_first_commit, SCHISMS, 100),
     (voters_by_id, LOSSES, 100),
     (start_without_snapshot, ROT, 50),
+    (log_goes_before_its_snapshot, BLACKOUTS, 100),
 ]
 
 

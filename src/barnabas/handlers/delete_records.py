@@ -56,7 +56,7 @@ def _delete(node: Node, topic: str, wanted: DeleteRecordsPartition) -> Result | 
     done: Pending[Result] = Pending()
     partition.when_safe(
         offset,
-        lambda: done.complete(_raise_start(partition, offset)),
+        lambda: _raise_start(partition, offset, done),
         lambda: done.complete(_refused(index, _gone(partition))),
     )
     return done
@@ -68,13 +68,23 @@ def _gone(partition: Partition) -> ErrorCode:
     return ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def _raise_start(partition: Partition, offset: int) -> Result:
+def _raise_start(partition: Partition, offset: int, done: Pending[Result]) -> None:
+    """Answer once the new start is safe on disk."""
     index = partition.name.partition
-    try:
-        partition.delete_before(offset)
-    except ApiError as error:
-        return _refused(index, error.code)
-    return Result(partition_index=index, low_watermark=partition.log.start_offset)
+
+    def raised(_: None) -> None:
+        start_offset = partition.log.start_offset
+        done.complete(Result(partition_index=index, low_watermark=start_offset))
+
+    def failed(error: Exception) -> None:
+        if partition.retired:
+            done.complete(_refused(index, _gone(partition)))
+        elif isinstance(error, ApiError):
+            done.complete(_refused(index, error.code))
+        else:
+            done.fail(error)
+
+    partition.delete_before(offset).when_done(raised, failed)
 
 
 def _refused(index: int, code: ErrorCode) -> Result:

@@ -94,6 +94,8 @@ class TopicImage:
     config: dict[str, str] = field(default_factory=dict)
     replication_factor: int = 0
     """How many replicas each partition is to have; 0 where it has what was asked for."""
+    owner: object = field(default=None, compare=False, repr=False)
+    """Which image may change it in place: a fork may look at it, too."""
 
     @property
     def is_internal(self) -> bool:
@@ -113,6 +115,7 @@ class Image:
     broker_configs: dict[str, dict[str, str]] = field(default_factory=dict)
     next_producer_id: int = 0
     feature_level: int = FIRST_LEVEL
+    _owner: object = field(default_factory=object, compare=False, repr=False)
 
     def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
         """Return the topic with an id."""
@@ -129,13 +132,14 @@ class Image:
         _REPLAYS[type(record)](self, record)
 
     def fork(self) -> "Image":
-        """Return a copy that goes its own way from here on."""
+        """Return a copy that goes its own way from here on.
+
+        Both share their topics until one of them changes one: it then takes a copy of that topic.
+        """
+        self._owner = object()
         return Image(
             self.cluster_id,
-            {
-                name: replace(topic, partitions=list(topic.partitions), config=dict(topic.config))
-                for name, topic in self.topics.items()
-            },
+            dict(self.topics),
             dict(self.names),
             dict(self.brokers),
             self.last_broker_epoch,
@@ -172,6 +176,18 @@ class Image:
     def _topic(self, topic_id: str) -> TopicImage:
         return self.topics[self.names[TopicId(bytes.fromhex(topic_id))]]
 
+    def _own(self, topic: TopicImage) -> TopicImage:
+        """Return a topic that can be changed in place, a copy where a fork may look at it."""
+        if topic.owner is self._owner:
+            return topic
+        own = self.topics[topic.name] = replace(
+            topic,
+            partitions=list(topic.partitions),
+            config=dict(topic.config),
+            owner=self._owner,
+        )
+        return own
+
     def _form(self, record: ClusterFormed) -> None:
         self.cluster_id = record.cluster_id
 
@@ -186,16 +202,21 @@ class Image:
             for replicas, epoch in zip(record.replicas, epochs, strict=True)
         ]
         self.topics[record.name] = TopicImage(
-            record.name, topic_id, partitions, dict(record.config), record.replication_factor
+            record.name,
+            topic_id,
+            partitions,
+            dict(record.config),
+            record.replication_factor,
+            self._owner,
         )
         self.names[topic_id] = record.name
 
     def _grow(self, record: PartitionsAdded) -> None:
-        topic = self._topic(record.topic_id)
+        topic = self._own(self._topic(record.topic_id))
         topic.partitions += [PartitionImage.fresh(replicas) for replicas in record.replicas]
 
     def _want(self, record: ReplicationFactorChanged) -> None:
-        self._topic(record.topic_id).replication_factor = record.replication_factor
+        self._own(self._topic(record.topic_id)).replication_factor = record.replication_factor
 
     def _delete(self, record: TopicDeleted) -> None:
         topic = self._topic(record.topic_id)
@@ -233,7 +254,8 @@ class Image:
         self.last_broker_epoch = max(self.last_broker_epoch, record.last_broker_epoch)
 
     def _change(self, record: PartitionChanged) -> None:
-        self._topic(record.topic_id).partitions[record.partition] = PartitionImage(
+        topic = self._own(self._topic(record.topic_id))
+        topic.partitions[record.partition] = PartitionImage(
             list(record.replicas),
             record.leader,
             record.leader_epoch,
@@ -247,18 +269,19 @@ class Image:
         )
 
     def _start_broker(self, record: BrokerStarted) -> None:
-        for topic in self.topics.values():
-            for number, partition in enumerate(topic.partitions):
-                if partition.leader == record.node_id:
-                    epoch = partition.leader_epoch + 1
-                    topic.partitions[number] = replace(partition, leader_epoch=epoch)
+        for topic in list(self.topics.values()):
+            led = [n for n, found in enumerate(topic.partitions) if found.leader == record.node_id]
+            partitions = self._own(topic).partitions if led else []
+            for number in led:
+                epoch = partitions[number].leader_epoch + 1
+                partitions[number] = replace(partitions[number], leader_epoch=epoch)
 
     def _reserve_ids(self, record: ProducerIdsReserved) -> None:
         self.next_producer_id = record.next_producer_id
 
     def _configure(self, record: ConfigChanged) -> None:
         if record.kind == TOPIC:
-            target = self.topics[record.name].config
+            target = self._own(self.topics[record.name]).config
         else:
             target = self.broker_configs.setdefault(record.name, {})
         for name, value in record.changes.items():

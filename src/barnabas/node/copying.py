@@ -6,8 +6,6 @@ be damaged, everything from there on is given up and fetched again, too: the lea
 fetch that this copy is not what it was, and no longer counts it.
 """
 
-from contextlib import suppress
-
 from barnabas.effects import Effect, Notice, Remove
 from barnabas.model.errors import CorruptBatchError
 from barnabas.node.partition import Partition
@@ -16,12 +14,24 @@ from barnabas.protocol.records import BatchHeader, batches, verify
 from barnabas.protocol.replica_fetch import Copied
 from barnabas.replication.divergence import common_end
 from barnabas.replication.following import Fetcher, Key
+from barnabas.storage.log import Log
 
 
 class LocalCopy:
     """One copy during one leader epoch, between its partition and its fetcher."""
 
-    __slots__ = ("_fetcher", "_is_held", "_me", "_outbox", "_partition", "key", "leader_epoch")
+    __slots__ = (
+        "_fetcher",
+        "_is_held",
+        "_me",
+        "_moves_start",
+        "_outbox",
+        "_partition",
+        "_told_high_watermark",
+        "_told_start",
+        "key",
+        "leader_epoch",
+    )
 
     def __init__(
         self, partition: Partition, fetcher: Fetcher, me: int, outbox: list[Effect]
@@ -33,6 +43,8 @@ class LocalCopy:
         self._outbox = outbox
         self.key: Key = (partition.topic_id, partition.name.partition)
         self.leader_epoch = partition.leader_epoch
+        self._moves_start = False
+        self._told_high_watermark = self._told_start = 0
 
     def begin(self) -> None:
         """Fill the partition's log from here on, unless the disk refuses what is appended."""
@@ -69,7 +81,8 @@ class LocalCopy:
 
     def synced(self) -> None:
         """Let the leader know."""
-        self._fetcher.synced(self.key)
+        if not self._moves_start:
+            self._fetcher.synced(self.key)
 
     def damaged(self) -> None:
         """Give up everything from the damage on, and have it fetched again."""
@@ -94,8 +107,8 @@ class LocalCopy:
 
     @property
     def is_synced(self) -> bool:
-        """Whether everything in the log is as safe as the topic wants it."""
-        return self._partition.is_synced
+        """Whether everything in the log is as safe as the topic wants it, its start too."""
+        return self._partition.is_synced and not self._moves_start
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -124,8 +137,11 @@ class LocalCopy:
             self._append(told.records, headers)
         if told.records and not headers:
             raise CorruptBatchError("an answer holds no whole batch")
-        self._partition.hear(told.high_watermark)
-        self._follow_start(told.log_start_offset)
+        self._told_high_watermark = told.high_watermark
+        self._told_start = told.log_start_offset
+        self._follow_start()
+        if not self._moves_start:
+            self._partition.hear(told.high_watermark)
 
     def _append(self, records: memoryview, headers: list[BatchHeader]) -> None:
         if not headers:
@@ -153,7 +169,7 @@ class LocalCopy:
 
     def cut(self, diverging: Diverging) -> None:
         """Give up what the leader does not have."""
-        log = self._partition.log
+        log = self._settled_log()
         end_offset = common_end(log.epochs, log.end_offset, diverging)
         facts = {"partition": str(self._partition.name), "from": log.end_offset, "to": end_offset}
         self._outbox.append(Notice("info", "cut a log to what its leader has", facts))
@@ -161,7 +177,7 @@ class LocalCopy:
 
     def start_over(self, told: Copied) -> None:
         """Go on where the leader's log starts now, if this one ends before that or is empty."""
-        log = self._partition.log
+        log = self._settled_log()
         if log.start_offset < log.end_offset and log.end_offset >= told.log_start_offset:
             problem = f"the log ends at {log.end_offset}, the leader's begins before that"
             raise CorruptBatchError(problem)
@@ -170,9 +186,10 @@ class LocalCopy:
 
     def _repair(self) -> None:
         """Give up everything from damage on, to fetch it again."""
-        log, offset = self._partition.log, self._partition.damaged_at
+        offset = self._partition.damaged_at
         if offset is None:
             return
+        log = self._settled_log()
         self._partition.damaged_at, self._partition.lost_records = None, True
         facts = {"partition": str(self._partition.name), "offset": offset}
         self._outbox.append(Notice("warning", "fetches damaged records again", facts))
@@ -196,20 +213,50 @@ class LocalCopy:
 
         A log starts within a batch where records were deleted up to there.
         """
-        log = self._partition.log
+        log = self._settled_log()
         if log.start_offset == log.end_offset <= header.last_offset:
             self._remove(log.restart_at(header.base_offset))
             self._begin_at(header.base_offset)
+
+    def _settled_log(self) -> Log:
+        """Return the log with no change under way: it is about to be truncated."""
+        log = self._partition.log
+        log.finish_change()
+        return log
 
     def _begin_at(self, offset: int) -> None:
         """Count from where the leader's log starts: it starts below its high watermark."""
         self._partition.high_watermark = self._partition.leader_high_watermark = offset
 
-    def _follow_start(self, start_offset: int) -> None:
-        log = self._partition.log
-        if log.start_offset < start_offset <= self._partition.high_watermark:
-            with suppress(OSError):  # it is heard of again with the next answer
-                log.advance_start(start_offset)
+    def _follow_start(self) -> None:
+        """Have the log start where the leader's does, as far as that is committed.
+
+        The high watermark is heard once that is safe: a follower may hold records below the
+        leader's start that the leader never had, and no consumer must see them.
+        """
+        log, start_offset = self._partition.log, self._told_start
+        committed = min(self._told_high_watermark, log.end_offset)
+        upper = max(self._partition.high_watermark, committed)
+        if log.start_offset < start_offset <= upper and not self._moves_start:
+            self._moves_start = True
+            deleted = self._partition.delete_before(start_offset)
+            deleted.when_done(lambda _: self._moved(), lambda _: self._start_moved())
+
+    def _moved(self) -> None:
+        """Go on, to where the leader's log starts by now."""
+        self._moves_start = False
+        if self._partition.keeper is self:
+            self._follow_start()
+        if not self._moves_start:
+            self._start_moved()
+
+    def _start_moved(self) -> None:
+        """Hear what waited; where the disk refused, the next answer says it again."""
+        self._moves_start = False
+        if self._partition.keeper is self:
+            self._partition.hear(self._told_high_watermark)
+            if self.is_synced:
+                self._fetcher.synced(self.key)
 
     def _remove(self, paths: list[str]) -> None:
         if paths:

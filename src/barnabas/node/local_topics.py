@@ -10,13 +10,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.effects import Notice, Remove
+from barnabas.effects import MakeDurable, Notice, Remove
 from barnabas.metadata import topic_config
 from barnabas.metadata.image import PartitionImage, TopicImage
 from barnabas.metadata.topic_config import TopicConfig
 from barnabas.model.errors import StorageError
 from barnabas.model.ids import TopicId, TopicPartition
 from barnabas.node.partition import Partition, log_settings
+from barnabas.storage.changes import Sync
 from barnabas.storage.ownership import Owned, own_folder
 from barnabas.storage.recovery import Recovered, open_log
 
@@ -31,6 +32,8 @@ OPENED_AT_ONCE = 50
 NAMED_AT_MOST = 10
 RETIRED_NAME = re.compile("[0-9a-f]{32}(-[0-9]+)?")
 """A topic's id, with the number of a partition where it is one of several."""
+DISCARDED_AT_ONCE = 40
+"""So many folders of deleted topics are renamed within one event."""
 
 Copies = dict[int, Partition]
 
@@ -53,6 +56,10 @@ class LocalTopics:
         """Topics of which more is to be opened soon."""
         self._opening = False
         self._turns_left = OPENED_AT_ONCE
+        self._to_discard: dict[str, str] = {}
+        """Folders on their way out, in this order, with their names to come."""
+        self._discards_left = DISCARDED_AT_ONCE
+        self._discarding = False
         self._recovery_points: dict[TopicPartition, int] = {}
         self._high_watermarks: dict[TopicPartition, int] = {}
         self._clean = False
@@ -228,6 +235,7 @@ class LocalTopics:
         self.by_name[topic.name] = opened
         config = self._node.config_of(topic)
         aside = f"{self._data}/{STRANGERS_FOLDER}"
+        self._free(self.folder(topic.name))
         owned = own_folder(self._node.disk, self.folder(topic.name), topic.topic_id, aside)
         if owned.problem:
             facts = {"topic": topic.name, "problem": owned.problem}
@@ -247,6 +255,7 @@ class LocalTopics:
     ) -> Partition:
         name = TopicPartition(topic.name, number)
         known = TopicPartition(topic.topic_id.hex(), number)
+        self._free(f"{self.folder(topic.name)}/{number}")
         recovered = open_log(
             self._node.disk,
             f"{self.folder(topic.name)}/{number}",
@@ -280,7 +289,7 @@ class LocalTopics:
         dropped = self.by_id.pop(topic_id)
         self._configured.pop(topic_id, None)
         self._refused.discard(topic_id)
-        name = next(name for name, opened in self.by_name.items() if opened is dropped)
+        name = self._name_of(dropped)
         del self.by_name[name]
         for partition in dropped.values():
             del self.partitions[partition.name]
@@ -288,6 +297,11 @@ class LocalTopics:
             partition.retire()
         self._discard(self.folder(name), topic_id.hex())
         return name
+
+    def _name_of(self, copies: Copies) -> str:
+        for partition in copies.values():
+            return partition.name.topic
+        return next(name for name, opened in self.by_name.items() if opened is copies)
 
     def _drop_copy(self, topic: TopicImage, number: int) -> None:
         """Let go of a copy that is to be elsewhere; who waits for it is to ask there."""
@@ -299,20 +313,59 @@ class LocalTopics:
         self._discard(f"{self.folder(topic.name)}/{number}", f"{topic.topic_id.hex()}-{number}")
 
     def _discard(self, folder: str, retired_name: str) -> None:
-        """Take a folder out of sight, and have it deleted.
+        """Take a folder out of sight, and have it deleted; of many, some a little later."""
+        self._to_discard[folder] = retired_name
+        if self._discards_left:
+            self._discard_first()
+        elif not self._discarding:
+            self._discarding = True
+            self._node.timers.after(1, self._discard_some)
+
+    def _discard_some(self) -> None:
+        self._discarding, self._discards_left = False, DISCARDED_AT_ONCE
+        while self._to_discard and self._discards_left:
+            self._discard_first()
+        if self._to_discard or not self._discards_left:
+            self._discarding = True
+            self._node.timers.after(1, self._discard_some)
+
+    def _free(self, folder: str) -> None:
+        """Make room where a folder is to be made, and only in the order in which others went."""
+        while folder in self._to_discard:
+            self._discard_first()
+
+    def discard_all(self) -> None:
+        """Leave nothing for later: the node stops."""
+        while self._to_discard:
+            self._discard_first()
+
+    def _discard_first(self) -> None:
+        """Give the next folder another name, and have it deleted once that is safe.
 
         It must be out of sight for good before anything in it goes: a copy may be wanted here
         again, and half of one that a power cut brings back looks as if records were deleted.
         """
-        base = f"{self._data}/{DELETED_FOLDER}"
-        retired = f"{base}/{retired_name}"
+        folder = next(iter(self._to_discard))
+        retired_name = self._to_discard.pop(folder)
+        self._discards_left = max(0, self._discards_left - 1)
+        base, disk, outbox = f"{self._data}/{DELETED_FOLDER}", self._node.disk, self._node.outbox
         try:
-            self._node.disk.make_folder(base)
-            self._node.disk.rename(folder, retired)
-            self._node.disk.sync_folder(base)
-            self._node.disk.sync_folder(folder.rpartition("/")[0])
+            if not disk.exists(base):
+                disk.make_folder(base)
+            retired = self._unused_name(f"{base}/{retired_name}")
+            disk.rename(folder, retired)
         except OSError as error:
             facts = {"folder": folder, "problem": str(error)}
-            self._node.outbox.append(Notice("error", "a deleted topic's folder stays", facts))
+            outbox.append(Notice("error", "a deleted topic's folder stays", facts))
             return
-        self._node.outbox.append(Remove((retired,), delay_ms=0))
+        safe = Sync(folders=(base, folder.rpartition("/")[0]))
+        removal = Remove((retired,), delay_ms=0)
+        outbox.append(MakeDurable(safe, lambda: outbox.append(removal)))
+
+    def _unused_name(self, path: str) -> str:
+        """Return a name for a folder: what had it before may not be deleted yet."""
+        number, name = 0, path
+        while self._node.disk.exists(name):
+            number += 1
+            name = f"{path}.{number}"
+        return name

@@ -5,6 +5,7 @@ an effect. A chore arms its own next turn.
 """
 
 from collections.abc import Callable
+from itertools import islice
 
 from barnabas.effects import Clean, Notice, Remove
 from barnabas.node.cleaning_order import CleaningOrder
@@ -13,12 +14,23 @@ from barnabas.node.partition import Partition
 from barnabas.node.scrubbing import Scrubbing
 from barnabas.storage import compaction, retention
 from barnabas.storage.sweeping import CLEANING_FOLDER
+from barnabas.storage.trimming import drop_segments
 
 FLUSH_TICK_MS = 100
 UNSYNCED_SEGMENTS_MAX = 32
 """Sealed segments stay open until they are synced, and a process may open only so many files."""
 CLEAN_AGAIN_AFTER_MS = 10 * 60_000
 """How long a log that could not be compacted is left alone."""
+FLUSHED_AN_EVENT = 50
+"""So many partitions begin a sync within one event; each may open some small files."""
+RETAINED_AN_EVENT = 50
+"""So many partitions are looked at within one event."""
+ROLLED_AN_EVENT = 5
+"""So many of them may begin a new segment, which makes some files, or begin to drop some."""
+DROPPING_AT_ONCE = 50
+"""So many partitions drop segments at a time: others wait for the same disk."""
+DROPPED_AN_EVENT = 10
+"""So many segments of a partition go within one event; each has up to four files."""
 
 
 class Maintenance:
@@ -29,8 +41,13 @@ class Maintenance:
         self._now_ms = wall_clock_ms
         self._cleaning: Partition | None = None
         self._order = CleaningOrder(node, wall_clock_ms, self._prepare_to_clean)
+        self._to_retain: list[Partition] = []
+        """Partitions of this round of retention that have not had their turn."""
+        self._retains_soon = False
+        self._dropping = 0
         self._scrubbing = Scrubbing(node)
         self._flushed_ms: dict[Partition, int] = {}
+        self._to_flush: dict[Partition, None] = {}
         self._clean_again_ms: dict[Partition, int] = {}
 
     def start(self) -> None:
@@ -47,6 +64,8 @@ class Maintenance:
 
     def flush(self) -> None:
         """Sync partitions under `flush=interval` whose time has come."""
+        if self._to_flush:
+            return  # the last round is not over yet
         now_ms, unsynced = self._node.timers.now_ms, self._node.commits.unsynced
         for partition in list(unsynced):
             log = partition.log
@@ -60,24 +79,61 @@ class Maintenance:
             due |= log.unsynced.file_count >= UNSYNCED_SEGMENTS_MAX
             if due or waiting >= partition.config.flush_messages:
                 del self._flushed_ms[partition]
-                partition.flush()
+                self._to_flush[partition] = None
+        self._flush_some()
+
+    def _flush_some(self) -> None:
+        """Begin a few syncs, and go on in an event of its own."""
+        for partition in list(islice(self._to_flush, FLUSHED_AN_EVENT)):
+            del self._to_flush[partition]
+            partition.flush(urgent=False)
+        if self._to_flush:
+            self._node.timers.after(1, self._flush_some)
 
     def retain(self) -> None:
-        """Drop segments that have been kept long enough, and producers not heard of."""
-        now_ms = self._now_ms()
+        """Drop segments that have been kept long enough, and producers not heard of.
+
+        A few partitions have their turn within one event of the loop. Where the last round is not
+        over yet, it goes on.
+        """
+        if not self._to_retain:
+            self._to_retain = list(reversed(self._node.partitions.values()))
+        if not self._retains_soon:
+            self._retain_some()
+
+    def _retain_some(self) -> None:
+        self._retains_soon = False
+        now_ms, busy = self._now_ms(), 0
+        for _ in range(RETAINED_AN_EVENT):
+            is_enough = self._dropping >= DROPPING_AT_ONCE or busy >= ROLLED_AN_EVENT
+            if not self._to_retain or is_enough:
+                break
+            busy += self._retain_one(self._to_retain.pop(), now_ms)
+        self._retain_soon()
+
+    def _retain_soon(self) -> None:
+        """Go on in an event of its own, unless enough partitions wait for the disk."""
+        if not self._to_retain:
+            self._forget_deleted()
+        elif not self._retains_soon and self._dropping < DROPPING_AT_ONCE:
+            self._retains_soon = True
+            self._node.timers.after(1, self._retain_some)
+
+    def _retain_one(self, partition: Partition, now_ms: int) -> bool:
+        """Look at one partition; tell whether files were written."""
+        if partition.retired:
+            return False
+        segment, dropping = partition.log.active, self._dropping
         silence_ms = self._node.settings.storage.producer_id_expiration_ms
-        for partition in list(self._node.partitions.values()):
-            partition.log.producers.expire(now_ms - silence_ms)
-            partition.verifications.expire(self._node.timers.now_ms - silence_ms)
-            try:
-                self._roll(partition, now_ms)
-            except OSError as error:
-                self._complain(partition, "cannot begin a new segment", error)
-            try:
-                self._retain(partition, now_ms)
-            except OSError as error:
-                self._complain(partition, "cannot drop old segments", error)
-        self._forget_deleted()
+        partition.log.producers.expire(now_ms - silence_ms)
+        partition.verifications.expire(self._node.timers.now_ms - silence_ms)
+        try:
+            self._roll(partition, now_ms)
+        except OSError as error:
+            self._complain(partition, "cannot begin a new segment", error)
+        if partition.log.change is None:
+            self._drop_expired(partition, now_ms)
+        return partition.log.active is not segment or self._dropping > dropping
 
     def compact(self) -> None:
         """Look for the log that needs compaction most, and start to clean it; one at a time."""
@@ -113,22 +169,41 @@ class Maintenance:
             log.roll()
             self._node.commits.left_unsynced(partition)
 
-    def _retain(self, partition: Partition, now_ms: int) -> None:
+    def _drop_expired(self, partition: Partition, now_ms: int) -> None:
         log, config = partition.log, partition.config
         keeps_time = config.retention_ms if config.deletes else retention.UNLIMITED
         keeps_size = config.retention_bytes if config.deletes else retention.UNLIMITED
-        count = retention.expired(
+        expired = retention.expired(
             log,
             retention_ms=keeps_time,
             retention_bytes=keeps_size,
             now_ms=now_ms,
             upto=partition.high_watermark,
         )
-        if count:
-            paths = log.drop_segments(count)
-            self._remove(paths, config.file_delete_delay_ms)
+        if not expired:
+            return
+        before_offset = log.segments[min(expired, DROPPED_AN_EVENT)].base_offset
+        retired: list[str] = []
+
+        def over() -> None:
+            self._dropping -= 1
+            self._remove(retired, partition.config.file_delete_delay_ms)
+            self._retain_soon()
+
+        def dropped(count: int) -> None:
             facts = {"partition": str(partition.name), "segments": count}
             self._node.outbox.append(Notice("info", "dropped old segments", facts))
+            over()
+            if expired > DROPPED_AN_EVENT and not partition.retired:
+                self._drop_expired(partition, self._now_ms())
+
+        def failed(error: OSError) -> None:
+            if not partition.retired:
+                self._complain(partition, "cannot drop old segments", error)
+            over()
+
+        self._dropping += 1
+        partition.changes.start(drop_segments(log, before_offset, retired), dropped, failed)
 
     def _clean(self, partition: Partition) -> bool:
         """Have a log cleaned; False where there is nothing to do, or no room for it."""
@@ -159,18 +234,27 @@ class Maintenance:
         self._remove([f"{partition.log.folder}/{CLEANING_FOLDER}"], 0)
 
     def _cleaned(self, partition: Partition, done: compaction.Cleaned | None) -> None:
-        self._cleaning = None
         if self._node.partitions.get(partition.name) is not partition:
+            self._cleaning = None
             return
         self._wait_to_clean(partition)
         if done is None:
+            self._cleaning = None
             return
-        try:
-            retired = compaction.apply(partition.log, done)
-        except OSError as error:
-            self._complain(partition, "cannot swap in a compacted log", error)
-            self._discard_output(partition)
-            return
+
+        def swapped(retired: list[str]) -> None:
+            self._cleaning = None
+            self._swapped(partition, done, retired)
+
+        def failed(error: OSError) -> None:
+            self._cleaning = None
+            if not partition.retired:
+                self._complain(partition, "cannot swap in a compacted log", error)
+                self._discard_output(partition)
+
+        partition.changes.start(compaction.apply(partition.log, done), swapped, failed)
+
+    def _swapped(self, partition: Partition, done: compaction.Cleaned, retired: list[str]) -> None:
         self._order.cleaned(partition)
         if not retired:  # the log was cut or lost segments meanwhile
             self._discard_output(partition)
@@ -179,7 +263,7 @@ class Maintenance:
             rest = {"partition": str(partition.name)}
             self._node.outbox.append(Notice("error", "no room to compact all of a log", rest))
         else:
-            del self._clean_again_ms[partition]
+            self._clean_again_ms.pop(partition, None)
         self._remove(retired, partition.config.file_delete_delay_ms)
         facts = {
             "partition": str(partition.name),

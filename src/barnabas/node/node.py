@@ -183,6 +183,7 @@ class Node:
 
         Raises `OSError` where the disk takes no more: all is safe, but the next start must check.
         """
+        self.local.discard_all()
         for partition in self.partitions.values():
             partition.log.close()
         self.quorum.raft.close()

@@ -18,17 +18,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from barnabas.effects import Effect, Flush, Notice
+from barnabas.effects import Effect, Flush, MakeDurable, Notice
 from barnabas.metadata.image import INTERNAL_TOPICS, PartitionImage
 from barnabas.metadata.topic_config import TopicConfig
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicId, TopicPartition
+from barnabas.model.pending import Pending
 from barnabas.model.ports import FileSlice
 from barnabas.node import reading
 from barnabas.node.append_failures import AppendFailures
 from barnabas.node.checking import Checks
 from barnabas.node.group_commit import GroupCommit
 from barnabas.node.interests import Copier, Keeper, Waiting, Watcher
+from barnabas.node.log_changes import LogChanges
 from barnabas.node.refusals import Refusals
 from barnabas.node.validation import checked, parse_header_or_refuse
 from barnabas.node.verifications import Verifications
@@ -42,6 +44,7 @@ from barnabas.protocol.records import (
 )
 from barnabas.replication.divergence import divergence
 from barnabas.replication.in_sync import InSync
+from barnabas.storage.changes import Sync
 from barnabas.storage.flush import FlushTask
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.producers import SentBatch
@@ -68,6 +71,7 @@ class Partition:
     __slots__ = (
         "__weakref__",
         "_alone",
+        "_changes",
         "_commits",
         "_complained_of",
         "_flushing",
@@ -142,10 +146,10 @@ class Partition:
         self.append_failures = AppendFailures(name, outbox)
         """Whether the disk refuses what is written here."""
         self._waiting: deque[Waiting] = deque()
-        self.retired = False
-        self._flushing = False
+        self.retired = self._flushing = False
         self._complained_of: tuple[str, int] | None = None
         self._outbox, self._commits = outbox, commits
+        self._changes: LogChanges | None = None
         self._refusals = Refusals()
         self.checks = Checks(outbox)
         self.verifications = Verifications()
@@ -471,12 +475,18 @@ class Partition:
             raise ApiError(ErrorCode.FENCED_LEADER_EPOCH)
         raise ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH)
 
-    def delete_before(self, offset: int) -> None:
-        """Make records below an offset unreadable."""
-        try:
-            self.log.advance_start(offset)
-        except OSError as error:
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk refused: {error}") from error
+    @property
+    def changes(self) -> LogChanges:
+        """What is done to the log's files; made when it is first needed."""
+        if self._changes is None:
+            self._changes = LogChanges(self.log, self._outbox)
+        return self._changes
+
+    def delete_before(self, offset: int) -> Pending[None]:
+        """Make records below an offset unreadable; followers hear of it once that is safe."""
+        return self.changes.delete_before(offset).map(self._tell_copiers)
+
+    def _tell_copiers(self, _: None) -> None:
         for copier in self.copiers:
             copier.on_committed()
 
@@ -487,6 +497,8 @@ class Partition:
         """
         self.retired = True
         self._flushing = True  # no more syncs: the files are going away
+        if self._changes is not None:
+            self._changes.close()
         if self.keeper is not None:
             self.keeper.retired()
             self.keeper = None  # they hold each other, and with them open files
@@ -508,14 +520,17 @@ class Partition:
             if each.gone is not None:
                 each.gone()
 
-    def flush(self) -> None:
-        """Sync what is not synced yet, whatever the policy."""
-        if self._flushing:
+    def flush(self, *, urgent: bool = True) -> None:
+        """Sync what is not synced yet, whatever the policy; not urgent where no client waits."""
+        task = None if self._flushing else self.log.begin_flush()
+        if task is None:
             return
-        task = self.log.begin_flush()
-        if task is not None:
-            self._flushing = True
+        self._flushing = True
+        if urgent:
             self._outbox.append(Flush(task, lambda: self._flushed(task)))
+        else:
+            safe = Sync(task.files, task.folders)
+            self._outbox.append(MakeDurable(safe, lambda: self._flushed(task)))
 
     def _maybe_flush(self) -> None:
         if self._follows_disk and self.log.flushed_offset < self.log.end_offset:

@@ -164,7 +164,7 @@ class Quorum:
 
     def snapshot(self) -> Iterable[tuple[bytes, bytes]]:
         """Return what was committed, in as few records as possible."""
-        return [encode(record) for record in self.image.snapshot()]
+        return map(encode, self.image.fork().snapshot())
 
     def _answer(self) -> None:
         while self._proposals and self._proposals[0].required_offset <= self.offset:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any, Protocol
 
-from barnabas.effects import Address, Effect, Notice, Remove
+from barnabas.effects import Address, Effect, Remove
 from barnabas.model.errors import ApiError, ErrorCode, StorageError
 from barnabas.model.ids import NodeId
 from barnabas.model.pending import Pending
@@ -57,7 +57,8 @@ from barnabas.raft.messages import FetchAnswer, Leadership, LogEnd, fetch_respon
 from barnabas.raft.metadata_log import FOLDER, REMOVE_AFTER_MS, MetadataLog
 from barnabas.raft.quorum_state import QuorumState, QuorumStateFile, load_directory_id
 from barnabas.raft.roles import Halted, Role
-from barnabas.raft.snapshots import NO_SNAPSHOT, Pair, Snapshot, SnapshotId, Snapshots, encode
+from barnabas.raft.snapshots import NO_SNAPSHOT, Pair, Snapshot, Snapshots
+from barnabas.raft.summing import SummingUp
 from barnabas.raft.voters import ReplicaKey, Voter, VoterHistory, VoterSet
 from barnabas.storage.recovery import Recovered
 
@@ -91,7 +92,10 @@ class RaftListener(Protocol):
         """Hear that `leader_id` is another."""
 
     def snapshot(self) -> Iterable[Pair]:
-        """Return what was committed up to now, summed up."""
+        """Return what was committed up to now, summed up.
+
+        It is read bit by bit, and must not change with what is committed meanwhile.
+        """
 
 
 class Raft:
@@ -141,6 +145,7 @@ class Raft:
         self._missed: Leadership | None = None
         self._delivered = 0
         self._delivering = False
+        self._summing = SummingUp(self)
 
     @property
     def key(self) -> ReplicaKey:
@@ -277,6 +282,7 @@ class Raft:
         """Stop taking part, and let go of the log."""
         if not isinstance(self.role, Halted):
             self.become(Halted(self))
+        self._summing.abandon()
         self.log.close()
 
     def handle_vote(self, request: VoteRequest) -> VoteResponse:
@@ -436,10 +442,11 @@ class Raft:
 
     def install(self, snapshot: Snapshot, content: bytes) -> None:
         """Put a leader's snapshot in the place of everything."""
+        self._summing.abandon()
         self.snapshots.store(snapshot.id, content)
         self.log.reset(snapshot.id, snapshot.voters)
         self._load(snapshot)
-        self._remove_old_snapshots()
+        self.remove_old_snapshots()
 
     def not_leader(self, error: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> FetchResponse:
         """Tell a copy who leads instead."""
@@ -487,29 +494,14 @@ class Raft:
             self.listener.committed(pairs, self._delivered)
 
     def _sum_up(self) -> None:
-        """Write a snapshot once enough was committed since the last."""
+        """Begin a snapshot once enough was committed since the last."""
         since = self._delivered - self.snapshots.newest.end_offset
-        if self._delivering or since < self.settings.snapshot_after_records:
-            return
-        end = self._delivered
-        snapshot = SnapshotId(end, self.log.epoch_before(end))
-        voters = self.log.history.at(end)
-        content = encode(snapshot, voters, self.listener.snapshot(), self.timers.wall_ms)
-        try:
-            self.snapshots.store(snapshot, content)
-            self.log.summed_up(snapshot, self.settings.snapshot_after_records)
-        except OSError as error:
-            self.outbox.append(
-                Notice(
-                    "warning",
-                    "the disk refused a snapshot of the metadata",
-                    {"problem": str(error)},
-                )
-            )
-            return
-        self._remove_old_snapshots()
+        is_due = since >= self.settings.snapshot_after_records
+        if is_due and self._summing.is_idle and not self._delivering:
+            self._summing.start(self._delivered)
 
-    def _remove_old_snapshots(self) -> None:
+    def remove_old_snapshots(self) -> None:
+        """Delete the snapshots that the newest has made superfluous."""
         older = self.snapshots.older()
         if older:
             self.outbox.append(Remove(older, REMOVE_AFTER_MS))

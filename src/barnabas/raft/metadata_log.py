@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from barnabas.effects import Effect, Flush, Remove
+from barnabas.effects import Effect, Flush, MakeDurable, Notice, Remove
 from barnabas.model.errors import CorruptBatchError, StorageError
 from barnabas.model.ids import NodeId
 from barnabas.model.ports import Buffer, Disk
@@ -22,10 +22,12 @@ from barnabas.raft.damage import END_FILE, claim, note_end, refuse_damage
 from barnabas.raft.quorum_state import DIRECTORY_FILE, STATE_FILE
 from barnabas.raft.snapshots import FILE_NAME, NO_SNAPSHOT, Pair, SnapshotId
 from barnabas.raft.voters import VoterHistory, VoterSet
+from barnabas.storage.changes import Changes, Sync
 from barnabas.storage.checkpoints import write_number
 from barnabas.storage.flush import FlushTask
 from barnabas.storage.log import START_OFFSET_FILE, Log, LogSettings
 from barnabas.storage.recovery import Recovered, open_log
+from barnabas.storage.trimming import drop_segments
 
 FOLDER = "__cluster_metadata"
 SETTINGS = LogSettings(segment_bytes=1 << 30, compacts=False)
@@ -68,6 +70,7 @@ class MetadataLog:
         self._outbox = outbox
         self._flushing = False
         self._log: Log
+        self._changes: Changes
         self._base = NO_SNAPSHOT
 
     @property
@@ -105,7 +108,7 @@ class MetadataLog:
         """Open what follows a snapshot; raise `StorageError` where what was synced is damaged."""
         refuse_damage(self._disk, self.folder, self._me)
         recovered = self._opened()
-        self._log = recovered.log
+        self._take(recovered.log)
         self._base = base
         if self.start_offset > base.end_offset:
             raise StorageError(
@@ -118,6 +121,13 @@ class MetadataLog:
         for header, batch in self.batches(max(self.start_offset, base.end_offset), self.end_offset):
             self._note_voters(header, batch)
         return recovered
+
+    def _take(self, log: Log) -> None:
+        self._log = log
+        self._changes = Changes(log, self._sync_later)
+
+    def _sync_later(self, sync: Sync, done: Callable[[], None]) -> None:
+        self._outbox.append(MakeDurable(sync, done))
 
     def _opened(self) -> Recovered:
         return open_log(self._disk, self.folder, SETTINGS, root=self._data_folder, others=BESIDE)
@@ -201,6 +211,7 @@ class MetadataLog:
                 f"the leader would have {self.folder} cut to offset {end}, and everything up to "
                 f"{high_watermark} was committed"
             )
+        self._log.finish_change()
         note_end(self._disk, self.folder, min(end, self.flushed_offset), sync=True)
         self._remove(self._log.truncate(max(end, self.start_offset)))
         self.history.truncate(self.end_offset)
@@ -216,13 +227,15 @@ class MetadataLog:
         snapshot, and comes here again.
         """
         log = self._log
+        log.finish_change()
+        self._changes.close()
         note_end(self._disk, self.folder, 0, sync=True)
         if log.end_offset > base.end_offset:
             self._remove(log.truncate(max(log.start_offset, base.end_offset)))
         write_number(self._disk, f"{self.folder}/{START_OFFSET_FILE}", base.end_offset)
         for segment in log.segments:
             segment.close()
-        self._log = self._opened().log
+        self._take(self._opened().log)
         self._log.epochs.entries = [(base.epoch, base.end_offset)]
         self._base = base
         self._flushing = False
@@ -252,12 +265,23 @@ class MetadataLog:
     def summed_up(self, base: SnapshotId, keep_records: int) -> None:
         """Let go of segments that a snapshot covers, but for some that slow followers may want."""
         log, self._base = self._log, base
-        bases = [segment.base_offset for segment in log.segments]
-        below = sum(1 for start in bases[1:] if start <= base.end_offset - keep_records)
-        if below:
-            self._remove(log.drop_segments(below))
+        last = base.end_offset - keep_records
+        starts = [s.base_offset for s in log.segments[1:] if s.base_offset <= last]
+        if starts:
+            self._drop_before(starts[-1])
         if log.active.size:
             log.roll()
+
+    def _drop_before(self, offset: int) -> None:
+        retired: list[str] = []
+
+        def failed(error: OSError) -> None:
+            self._remove(retired)
+            event = "cannot drop metadata that a snapshot holds"
+            self._outbox.append(Notice("warning", event, {"problem": str(error)}))
+
+        steps = drop_segments(self._log, offset, retired)
+        self._changes.start(steps, lambda _: self._remove(retired), failed)
 
     def close(self) -> None:
         """Let go of the log, and note its end for the next start to find."""

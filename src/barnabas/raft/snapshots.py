@@ -12,21 +12,24 @@ never deleted: an older one or an empty image would look well, and be wrong (KAF
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from barnabas.model.errors import CorruptBatchError, StorageError
-from barnabas.model.ports import Disk
+from barnabas.model.ports import Buffer, Disk
 from barnabas.protocol.messages.snapshot_footer_record import SnapshotFooterRecord
 from barnabas.protocol.messages.snapshot_header_record import SnapshotHeaderRecord
 from barnabas.protocol.messages.voters_record import VotersRecord
 from barnabas.protocol.records import Record, build, records, stamp, verify
 from barnabas.raft.control import build_control, control_messages
 from barnabas.raft.voters import VoterSet
+from barnabas.storage.changes import Steps, Sync, beside, emptied_beside
 from barnabas.storage.walk import plausible
 
 SUFFIX = ".checkpoint"
 FILE_NAME = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
-RECORDS_A_BATCH = 500
+RECORDS_A_BATCH = 200
+"""So many records are made into a batch within one event of the loop."""
 
 Pair = tuple[bytes, bytes]
 
@@ -58,13 +61,18 @@ def encode(
     snapshot_id: SnapshotId, voters: VoterSet | None, content: Iterable[Pair], now_ms: int
 ) -> bytes:
     """Return the bytes of a snapshot's file."""
-    whole = bytearray()
+    return b"".join(pieces(snapshot_id, voters, content, now_ms))
+
+
+def pieces(
+    snapshot_id: SnapshotId, voters: VoterSet | None, content: Iterable[Pair], now_ms: int
+) -> Iterator[bytearray]:
+    """Return the bytes of a snapshot's file one batch after the other, each made when asked for."""
     offset = 0
     for batch, count in _batches(voters, content, now_ms):
         stamp(batch, 0, offset, snapshot_id.epoch)
-        whole += batch
+        yield batch
         offset += count
-    return bytes(whole)
 
 
 def _batches(
@@ -73,13 +81,9 @@ def _batches(
     first = [SnapshotHeaderRecord(last_contained_log_timestamp=now_ms)]
     opening = first if voters is None else [*first, voters.record()]
     yield build_control(opening, now_ms), len(opening)
-    pairs = list(content)
-    for start in range(0, len(pairs), RECORDS_A_BATCH):
-        piece = pairs[start : start + RECORDS_A_BATCH]
-        yield (
-            build([Record(number, now_ms, *pair) for number, pair in enumerate(piece)]),
-            len(piece),
-        )
+    left = iter(content)
+    while pairs := list(islice(left, RECORDS_A_BATCH)):
+        yield build([Record(n, now_ms, *pair) for n, pair in enumerate(pairs)]), len(pairs)
     yield build_control([SnapshotFooterRecord()], now_ms), 1
 
 
@@ -146,6 +150,26 @@ class Snapshots:
         """Make a snapshot the newest, once it is safe."""
         self._disk.write_atomic(self.path(snapshot_id), content)
         self.newest = snapshot_id
+
+    def storing(self, snapshot_id: SnapshotId, content: Iterable[Buffer]) -> Steps[None]:
+        """Make a snapshot the newest, once it is safe; other events come in between its pieces."""
+        path = self.path(snapshot_id)
+        file = emptied_beside(self._disk, path)
+        try:
+            for piece in content:
+                file.append((piece,))
+                yield Sync()
+            yield Sync(files=(file,))
+            self._disk.rename(beside(path), path)
+        except OSError:
+            self._disk.remove(beside(path))  # a full disk needs no litter
+            raise
+        yield Sync(folders=(self._folder,))
+        self.newest = snapshot_id
+
+    def give_up(self, snapshot_id: SnapshotId) -> None:
+        """Remove what was written of a snapshot that will not be finished."""
+        self._disk.remove(beside(self.path(snapshot_id)))
 
     def read(self, snapshot_id: SnapshotId, position: int, length: int) -> tuple[bytes, int] | None:
         """Return a piece of a snapshot and the size of all; None where it is gone."""

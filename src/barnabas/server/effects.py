@@ -1,6 +1,7 @@
 """Carrying out what the node asks for: syncs, deletions, compaction, questions, log lines.
 
-Syncs run on a few threads (the system call lets go of the interpreter). Compaction runs in a
+Syncs run on a few threads (the system call lets go of the interpreter): those that producers wait
+for on some, those of deletions, swaps and snapshots on others. Compaction runs in a
 process of its own: its work is per record and would otherwise take turns with the loop.
 
 Compaction, scrubbing and short chores (removals, checkpoints) wait on a thread each: the first two
@@ -20,12 +21,23 @@ from functools import partial
 from itertools import count
 from typing import Any
 
-from barnabas.effects import Ask, Clean, Effect, Flush, Notice, Remove, Scan, Verify
+from barnabas.effects import (
+    Ask,
+    Clean,
+    Effect,
+    Flush,
+    MakeDurable,
+    Notice,
+    Remove,
+    Scan,
+    Verify,
+)
 from barnabas.logs import get
 from barnabas.model.errors import SyncFailedError, TooOldError
 from barnabas.model.ports import Disk
 from barnabas.node.node import Node
 from barnabas.server.descriptors import is_exhausted
+from barnabas.server.durable_threads import DurableThreads
 from barnabas.server.peers import PeerConnections
 from barnabas.server.scans import Scans
 from barnabas.server.sync_threads import SyncThreads
@@ -62,6 +74,7 @@ class EffectDriver:
         self._syncers = SyncThreads(
             threads, loop, lambda flush: self.sync(flush.task), self._synced
         )
+        self._durable = DurableThreads(node.disk, loop, self._made_durable, stop_at_once)
         self._chores = ThreadPoolExecutor(1, thread_name_prefix="chore")
         self._cleaning = ThreadPoolExecutor(1, thread_name_prefix="cleaning")
         self._scrubbing = ThreadPoolExecutor(1, thread_name_prefix="scrubbing")
@@ -80,6 +93,8 @@ class EffectDriver:
                     self._syncing += 1
                     self._idle.clear()
                     self._syncers.submit(effect)
+                case MakeDurable():
+                    self._durable.submit(effect)
                 case Remove():
                     delay_s, chore = effect.delay_ms / 1000, partial(self._remove, effect)
                     self._loop.call_later(delay_s, self.in_background, chore)
@@ -92,10 +107,15 @@ class EffectDriver:
                 case Ask():
                     self._peers.ask(effect)
                 case Notice():
-                    getattr(log, effect.level)(effect.event, **effect.facts)
-                    if effect.level == CRITICAL:
-                        os._exit(CANNOT_GO_ON)
+                    self._say(effect)
         self._peers.flush()
+
+    @staticmethod
+    def _say(notice: Notice) -> None:
+        """Write a log line, the last one where it is critical."""
+        getattr(log, notice.level)(notice.event, **notice.facts)
+        if notice.level == CRITICAL:
+            os._exit(CANNOT_GO_ON)
 
     def in_background(
         self, chore: Callable[[], None], pool: ThreadPoolExecutor | None = None
@@ -125,6 +145,7 @@ class EffectDriver:
         """Wait for syncs; abandon the rest, which a start picks up again."""
         self._closing = True
         self._syncers.close()
+        self._durable.close()
         for child in list(self._children):
             child.kill()
         self._scans.close()
@@ -147,6 +168,17 @@ class EffectDriver:
                 log.exception("an event failed", callback="Flush.done")
         if not self._syncing:
             self._idle.set()
+
+    def _made_durable(self, requests: list[MakeDurable]) -> None:
+        self._run_event(self._go_on, requests)
+
+    @staticmethod
+    def _go_on(requests: list[MakeDurable]) -> None:
+        for request in requests:
+            try:
+                request.done()
+            except Exception:
+                log.exception("an event failed", callback="MakeDurable.done")
 
     def _remove(self, effect: Remove) -> None:
         for path in effect.paths:

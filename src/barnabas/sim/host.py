@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 
-from barnabas.effects import Address, Ask, Effect, Flush, Notice, Remove, Scan
+from barnabas.effects import Address, Ask, Effect, Flush, MakeDurable, Notice, Remove, Scan
 from barnabas.handlers.registry import serve_itself
 from barnabas.metadata.features import LATEST_LEVEL
 from barnabas.model.settings import (
@@ -34,6 +34,7 @@ from barnabas.sim.memory_disk import MemoryDisk
 from barnabas.sim.network import Link
 from barnabas.sim.wires import Wires
 from barnabas.sim.world import InvariantError, World
+from barnabas.storage.changes import Sync
 from barnabas.storage.flush import carry_out
 from barnabas.storage.names import LOG_SUFFIX
 
@@ -296,6 +297,8 @@ class Host:
         match effect:
             case Flush():
                 self._sync(effect)
+            case MakeDurable():
+                self._make_durable(effect)
             case Remove():
                 self.world.after(effect.delay_ms, lambda: self._remove(effect))
             case Scan():
@@ -337,6 +340,26 @@ class Host:
             self._scan(steps, following)
 
         self.world.after(self._edge.randint(0, STEP_MS_MAX), lambda: self.act(life, step))
+
+    def _make_durable(self, effect: MakeDurable) -> None:
+        """Sync each file and folder at a moment of its own, and say so at a later one.
+
+        The power may go at any moment between.
+        """
+        rng, life = self.world.rng, self.life
+        left = [Sync(files=(file,)) for file in effect.sync.files]
+        left += [Sync(folders=(folder,)) for folder in effect.sync.folders]
+
+        def go_on() -> None:
+            if life != self.life:
+                return
+            if not left:
+                self.act(life, effect.done)
+                return
+            left.pop(0).carry_out(self.disk)
+            self.world.after(rng.randint(0, self.faults.sync_ms_max), go_on)
+
+        self.world.after(rng.randint(0, self.faults.sync_ms_max), go_on)
 
     def _remove(self, effect: Remove) -> None:
         for path in effect.paths:

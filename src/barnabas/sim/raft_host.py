@@ -4,7 +4,7 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from barnabas.effects import Address, Effect, Flush, Notice, Remove
+from barnabas.effects import Address, Effect, Flush, MakeDurable, Notice, Remove
 from barnabas.model.errors import StorageError
 from barnabas.model.ids import NodeId
 from barnabas.model.pending import Pending
@@ -212,6 +212,8 @@ class RaftHost:
         match effect:
             case Flush():
                 self._sync(effect)
+            case MakeDurable():
+                self._make_durable(effect)
             case Remove():
                 self.world.after(effect.delay_ms, lambda: self._remove(effect))
             case Notice():
@@ -230,6 +232,18 @@ class RaftHost:
                 self.world.after(duration_ms - synced_after_ms, lambda: self.act(life, flush.done))
 
         self.world.after(synced_after_ms, sync)
+
+    def _make_durable(self, effect: MakeDurable) -> None:
+        """Sync at one moment, and say so at a later one; the power may go before, or between."""
+        rng, life = self.world.rng, self.life
+
+        def sync() -> None:
+            if life == self.life:
+                effect.sync.carry_out(self.disk)
+                later_ms = rng.randint(0, self.sync_ms_max)
+                self.world.after(later_ms, lambda: self.act(life, effect.done))
+
+        self.world.after(rng.randint(0, self.sync_ms_max), sync)
 
     def _remove(self, effect: Remove) -> None:
         for path in effect.paths:

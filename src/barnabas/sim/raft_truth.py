@@ -98,7 +98,6 @@ class Audience:
         """Nothing depends on it here."""
 
     def snapshot(self) -> Iterable[Pair]:
-        """Sum up what was heard."""
-        yield from self.values.items()
-        yield CHAIN_KEY, self.chain
-        yield END_KEY, str(self.end_offset).encode()
+        """Sum up what was heard until now."""
+        end = str(self.end_offset).encode()
+        return [*self.values.items(), (CHAIN_KEY, self.chain), (END_KEY, end)]

@@ -66,6 +66,10 @@ class AbortedIndex:
             self._stored = len(stored)
         return self._content
 
+    def hold(self) -> None:
+        """Read the file, which from now on may be called otherwise."""
+        assert self.content is not None
+
     @property
     def count(self) -> int:
         """How many entries there are."""

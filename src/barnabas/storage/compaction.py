@@ -35,6 +35,7 @@ from barnabas.model.errors import StorageError
 from barnabas.model.ports import Disk
 from barnabas.storage import ages
 from barnabas.storage.aborted import Aborted
+from barnabas.storage.changes import Steps
 from barnabas.storage.checkpoints import read_number, write_number
 from barnabas.storage.key_map import KEYS_MAX, KeyMap
 from barnabas.storage.log import CLEANER_FILE, Log
@@ -47,6 +48,8 @@ from barnabas.storage.walk import batches_of
 
 ROOM_TO_SPARE_BYTES = 1024 * 1024
 """For the indexes of what is written, and for those who write to the same disk meanwhile."""
+SEGMENTS_AT_ONCE = 50
+"""So many segments are replaced within one event of the loop; each has up to four files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +222,7 @@ def _written(disk: Disk, work: CleaningPlan, segments: list[Segment], keys_max: 
     return Cleaned(groups, clean_upto, before, after, work.cuts)
 
 
-def apply(log: Log, cleaned: Cleaned) -> list[str]:
+def apply(log: Log, cleaned: Cleaned) -> Steps[list[str]]:
     """Swap the result in; return the files to delete. Nothing happens if the log moved on."""
     by_base = {segment.base_offset: segment for segment in log.segments[:-1]}
     known = all(base in by_base for group in cleaned.groups for base in group.bases)
@@ -227,11 +230,25 @@ def apply(log: Log, cleaned: Cleaned) -> list[str]:
         return []
     retired: list[str] = []
     log.note_sparse()
-    for group in cleaned.groups:
-        old = [by_base[base] for base in group.bases]
-        retired += swap_in(log, old, f"{log.folder}/{CLEANING_FOLDER}")
+    for groups in _swapped_together(cleaned.groups):
+        old = [[by_base[base] for base in group.bases] for group in groups]
+        retired += yield from swap_in(log, old, f"{log.folder}/{CLEANING_FOLDER}")
     write_number(log.disk, f"{log.folder}/{CLEANER_FILE}", cleaned.clean_upto, sync=False)
     return retired
+
+
+def _swapped_together(groups: list[Group]) -> Iterator[list[Group]]:
+    """Share syncs between groups, of no more segments than can be renamed within one event."""
+    together: list[Group] = []
+    count = 0
+    for group in groups:
+        if together and count + len(group.bases) > SEGMENTS_AT_ONCE:
+            yield together
+            together, count = [], 0
+        together.append(group)
+        count += len(group.bases)
+    if together:
+        yield together
 
 
 def read_checkpoint(log: Log) -> int:
@@ -280,7 +297,8 @@ def _grouped(segments: list[Segment], segment_bytes: int) -> Iterator[list[Segme
     size = 0
     for segment in segments:
         span = segment.next_offset - (group[0].base_offset if group else segment.base_offset)
-        if group and (size + segment.size > segment_bytes or span > RELATIVE_OFFSET_MAX):
+        full = size + segment.size > segment_bytes or len(group) >= SEGMENTS_AT_ONCE
+        if group and (full or span > RELATIVE_OFFSET_MAX):
             yield group
             group, size = [], 0
         group.append(segment)

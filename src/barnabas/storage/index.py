@@ -44,6 +44,11 @@ class SparseIndex:
         self._tail.clear()
         self._map = self._last = None
 
+    def hold(self) -> None:
+        """Map what the file holds, which from now on may be called otherwise."""
+        if self._stored and self._map is None:
+            self._map = self._disk.map(self.path)
+
     def clear(self) -> None:
         """Forget every entry, to be made anew from the log."""
         self._disk.remove(self.path)

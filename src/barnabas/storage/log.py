@@ -13,7 +13,7 @@ elsewhere: `begin_flush` says what to sync, `finish_flush` takes note that it wa
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
 from barnabas.model.ports import Disk, FileSlice
@@ -27,6 +27,7 @@ from barnabas.protocol.records import (
 )
 from barnabas.storage import rolling, snapshots, times
 from barnabas.storage.aborted import Aborted, Digest
+from barnabas.storage.changes import Change
 from barnabas.storage.checkpoints import write_number
 from barnabas.storage.epochs import LeaderEpochs
 from barnabas.storage.flush import FlushTask, Unsynced, carry_out
@@ -74,6 +75,14 @@ class LogSettings:
         object.__setattr__(self, "index_fits_bytes", fits_bytes)
 
 
+def retired_path(path: str, segment: Segment) -> str:
+    """Return what a file of a segment is called until it is deleted.
+
+    The end offset keeps the name apart from an earlier file of the same base.
+    """
+    return f"{path}.{segment.next_offset}{DELETED}"
+
+
 class Log:
     """The batches of one partition. Made by `recovery.open_log`."""
 
@@ -93,6 +102,8 @@ class Log:
         """Whether batches were removed from between others, here or before they were copied."""
         self.truncated_to: int | None = None
         """The lowest end the log was cut to since it was opened."""
+        self.change: Change[Any] | None = None
+        """What is being done to its files, a sync at a time (`storage/changes.py`)."""
         self.epochs = LeaderEpochs(disk, folder)
         self.producers = ProducerStates()
         self.unsynced = Unsynced()
@@ -361,28 +372,6 @@ class Log:
         """Return the first record that has the largest timestamp of all."""
         return times.latest(self, upper_offset, work)
 
-    def advance_start(self, offset: int) -> None:
-        """Make everything below an offset unreadable, for good."""
-        if offset <= self.start_offset:
-            return
-        write_number(self.disk, f"{self.folder}/{START_OFFSET_FILE}", offset)
-        self.start_offset = offset
-        self.epochs.truncate_start(offset)
-
-    def drop_segments(self, count: int) -> list[str]:
-        """Take the first segments out of the log; return the files that can be deleted."""
-        assert count < len(self.segments)
-        noted = self._note_start(self.segments[count].base_offset)
-        paths: list[str] = []
-        for segment in self.segments[:count]:
-            paths += self.retire(segment)
-            self.splice(0, 1, [])
-            self.start_offset = max(self.start_offset, self.segments[0].base_offset)
-            if not noted:
-                self.disk.sync_folder(self.folder)
-        self.epochs.truncate_start(self.start_offset)
-        return paths
-
     def droppable(self) -> int:
         """Return how many leading segments lie wholly below the start offset."""
         return max(0, bisect_right(self._bases, self.start_offset) - 1)
@@ -395,6 +384,12 @@ class Log:
         self._bases = [segment.base_offset for segment in self.segments]
         self._splices += 1
 
+    def finish_change(self) -> None:
+        """Carry out the rest of a change here and now, before the log is truncated or closed."""
+        if self.change is not None:
+            self.change.finish(self.disk)
+            self.change = None
+
     def truncate(self, end_offset: int, settled: int | None = None) -> list[str]:
         """Cut the log to end at an offset, or before the batch that reaches over it.
 
@@ -403,6 +398,7 @@ class Log:
         synced here; and what is appended next must be checked after one, whatever recovery point
         was stored, so the new end is noted.
         """
+        assert self.change is None
         assert self.start_offset <= end_offset
         if end_offset >= self.end_offset:
             return []
@@ -446,6 +442,7 @@ class Log:
 
         The new start is noted first: after a crash, whatever is left below it is swept away.
         """
+        assert self.change is None
         self._note_truncation(min(offset, self.end_offset))
         write_number(self.disk, f"{self.folder}/{START_OFFSET_FILE}", offset)
         self.cuts += 1
@@ -480,6 +477,7 @@ class Log:
 
     def close(self) -> None:
         """Write indexes and producers; the caller has synced the records before."""
+        self.finish_change()
         self.store_memory()
         self.disk.remove(f"{self.folder}/{RESUME_FILE}")
         for segment in self.segments:
@@ -491,18 +489,6 @@ class Log:
             if segment.base_offset < self.end_offset:
                 return segment.aborted.digest
         return snapshots.NO_ABORTS
-
-    def _note_start(self, offset: int) -> bool:
-        """Store where the log will start; a full disk may refuse, and must be freed all the same.
-
-        Were neither this nor each removal synced, a power cut could bring back the first segment
-        and not the second, which looks as if the second had been lost.
-        """
-        try:
-            self.advance_start(offset)
-        except OSError:
-            return False
-        return True
 
     def _boundary(self, offset: int) -> int:
         """Return where the batch that holds an offset starts, or the offset if none does."""

@@ -14,6 +14,7 @@ from barnabas.model.errors import CorruptBatchError, StorageError
 from barnabas.model.ports import Disk
 from barnabas.protocol.records import CONTROL
 from barnabas.storage import resuming, snapshots
+from barnabas.storage.changes import carry_out_now
 from barnabas.storage.checkpoints import read_number
 from barnabas.storage.log import (
     SPARSE_FILE,
@@ -360,7 +361,7 @@ class _Opening:
             if surprising:
                 self.problems.append(f"{segment.aborted.path} was damaged; made anew from the log")
         if segment is not log.active:
-            snapshots.vouch_for(log, segment)
+            carry_out_now(log.disk, snapshots.vouching(log, segment))
 
     def make_safe(self, *, clean: bool, new_names: list[str]) -> None:
         """Sync what was found: it may be in the page cache alone, and its folders' names too."""

@@ -253,6 +253,12 @@ class Segment:
         self.time_index.write()
         self.aborted.write()
 
+    def hold(self) -> None:
+        """Have at hand whatever is read by name: the names are about to go to another segment."""
+        self.offset_index.hold()
+        self.time_index.hold()
+        self.aborted.hold()
+
     def freeze(self) -> None:
         """Take no more batches; a change of the file from now on is not this broker's."""
         self.trust.version = self.file.version()

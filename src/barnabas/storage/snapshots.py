@@ -20,6 +20,7 @@ from barnabas.model.ports import Disk
 from barnabas.protocol.crc import crc32c
 from barnabas.protocol.records import BatchHeader, verify
 from barnabas.storage.aborted import Aborted, Digest
+from barnabas.storage.changes import Steps, Sync, beside, written_beside
 from barnabas.storage.names import numbered
 from barnabas.storage.producers import NONE, Producer, ProducerStates, SentBatch
 from barnabas.storage.segment import Segment
@@ -95,7 +96,7 @@ def vouches_for(log: "Log", segment: Segment, end_offset: int) -> bool:
     return digest == segment.aborted.digest
 
 
-def vouch_for(log: "Log", segment: Segment) -> None:
+def vouching(log: "Log", segment: Segment) -> Steps[None]:
     """Have the snapshot at a sealed segment's end agree with its index of aborted transactions.
 
     Where the disk is full it does not, and the index is made anew at the next start.
@@ -106,7 +107,10 @@ def vouch_for(log: "Log", segment: Segment) -> None:
     # Synced, whatever it costs: compaction may have removed all else that is known of producers.
     with suppress(OSError, CorruptBatchError):
         states = decode(log.disk.read_bytes(path))
-        log.disk.write_atomic(path, encode(states, segment.aborted.digest))
+        file = written_beside(log.disk, path, encode(states, segment.aborted.digest))
+        yield Sync(files=(file,))
+        log.disk.rename(beside(path), path)
+        yield Sync(folders=(log.folder,))
 
 
 def rebuild(log: "Log") -> tuple[ProducerStates, list[Doubt]]:

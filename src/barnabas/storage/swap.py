@@ -1,4 +1,4 @@
-"""Putting a compacted segment in the place of its originals, such that a crash leaves one or the
+"""Putting compacted segments in the place of their originals, such that a crash leaves one or the
 other and never both.
 
     1  cleaning/B.log  ->  B.log.END.swap      from here on, it is the truth
@@ -7,42 +7,56 @@ other and never both.
 
 The folder is synced after each step, since a power cut may take back any rename that was not:
 step 3 without all of step 2 would show records twice. Recovery finds the swap name and goes on.
+
+Until step 3 the log reads the originals, which it has open. Several segments are swapped in
+together, to share the syncs.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from barnabas.model.ports import Disk
-from barnabas.storage.log import Log
+from barnabas.storage.changes import Steps, Sync
+from barnabas.storage.log import Log, retired_path
 from barnabas.storage.names import INDEX_SUFFIXES, LOG_SUFFIX, numbered, segment_name
 from barnabas.storage.segment import Segment
-from barnabas.storage.snapshots import vouch_for
+from barnabas.storage.snapshots import vouching
 
 SWAP_SUFFIX = ".swap"
 
 
-def swap_in(log: Log, old: Sequence[Segment], source: str) -> list[str]:
-    """Replace neighbouring segments by the one in the folder `source`; return files to delete."""
-    first = log.segments.index(old[0])
-    assert log.segments[first : first + len(old)] == list(old)
-    base, end = old[0].base_offset, old[-1].next_offset
-    swap = f"{log.folder}/{segment_name(base)}{LOG_SUFFIX}.{segment_name(end)}{SWAP_SUFFIX}"
-    log.disk.rename(f"{source}/{segment_name(base)}{LOG_SUFFIX}", swap)
-    log.disk.sync_folder(log.folder)
-    retired = [path for segment in old for path in log.retire(segment)]
-    log.disk.sync_folder(log.folder)
-    log.disk.rename(swap, f"{log.folder}/{segment_name(base)}{LOG_SUFFIX}")
-    _move_indexes(log, source, base)
-    log.disk.sync_folder(log.folder)
-    segment = _opened(log, base, end)
-    log.splice(first, len(old), [segment])
-    vouch_for(log, segment)
+def swap_in(log: Log, groups: Sequence[Sequence[Segment]], source: str) -> Steps[list[str]]:
+    """Replace each group of neighbours by the segment in the folder `source`.
+
+    Returns the files that can be deleted. Where the disk refuses, the originals stay.
+    """
+    names_safe = Sync(folders=(log.folder,))
+    placing = False
+    try:
+        for group in groups:
+            log.disk.rename(f"{source}/{_name(group)}", _swap_path(log, group))
+        yield names_safe
+        retired = [path for group in groups for path in _retire(log, group)]
+        yield names_safe
+        placing = True
+        for group in groups:
+            _place(log, group, source)
+    except OSError:
+        yield from _undo(log, groups, placing=placing)
+        raise
+    swapped = [(group, _opened(log, group)) for group in groups]
+    for group, segment in swapped:
+        log.splice(log.segments.index(group[0]), len(group), [segment])
+    for _, segment in swapped:
+        yield from vouching(log, segment)
+    yield names_safe
     return retired
 
 
 def finish_swap(disk: Disk, folder: str, name: str) -> None:
     """Go on where a crash stopped a swap; the indexes are made anew."""
     base, _, end, _ = name.split(".")
-    for old in numbered(disk, folder, LOG_SUFFIX):
+    for old in {int(base), *numbered(disk, folder, LOG_SUFFIX)}:
         if int(base) <= old < int(end):
             for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES):
                 disk.remove(f"{folder}/{segment_name(old)}{suffix}")
@@ -51,18 +65,58 @@ def finish_swap(disk: Disk, folder: str, name: str) -> None:
     disk.sync_folder(folder)
 
 
-def _move_indexes(log: Log, source: str, base: int) -> None:
+def _name(group: Sequence[Segment]) -> str:
+    return f"{segment_name(group[0].base_offset)}{LOG_SUFFIX}"
+
+
+def _swap_path(log: Log, group: Sequence[Segment]) -> str:
+    return f"{log.folder}/{_name(group)}.{segment_name(group[-1].next_offset)}{SWAP_SUFFIX}"
+
+
+def _retire(log: Log, group: Sequence[Segment]) -> list[str]:
+    """Rename the originals, which are read for a little longer."""
+    for segment in group:
+        segment.hold()
+    return [path for segment in group for path in log.retire(segment)]
+
+
+def _place(log: Log, group: Sequence[Segment], source: str) -> None:
+    """Give a segment its name, after its indexes: without that of aborts it must not be read."""
+    stem = segment_name(group[0].base_offset)
     for suffix in INDEX_SUFFIXES:
-        indexed = f"{source}/{segment_name(base)}{suffix}"
-        if log.disk.exists(indexed):
-            log.disk.rename(indexed, f"{log.folder}/{segment_name(base)}{suffix}")
+        if log.disk.exists(f"{source}/{stem}{suffix}"):
+            log.disk.rename(f"{source}/{stem}{suffix}", f"{log.folder}/{stem}{suffix}")
+    log.disk.rename(_swap_path(log, group), f"{log.folder}/{_name(group)}")
 
 
-def _opened(log: Log, base: int, end: int) -> Segment:
+def _undo(log: Log, groups: Sequence[Sequence[Segment]], *, placing: bool) -> Steps[None]:
+    """Give the originals their names back, and only then give up what was to replace them.
+
+    One that has its place already stays there: the next start finds it, as good as the originals.
+    """
+    disk = log.disk
+    left = [group for group in groups if disk.exists(_swap_path(log, group))]
+    for segment in (segment for group in left for segment in group):
+        for path in segment.paths:
+            retired = retired_path(path, segment)
+            if disk.exists(retired):
+                disk.rename(retired, path)
+            elif placing:  # then it belongs to what was to replace it
+                disk.remove(path)
+    yield Sync(folders=(log.folder,))
+    for group in left:
+        disk.remove(_swap_path(log, group))
+    yield Sync(folders=(log.folder,))
+
+
+def _opened(log: Log, group: Sequence[Segment]) -> Segment:
+    """Open the segment that has taken its place."""
+    base = group[0].base_offset
     segment = Segment(log.disk, log.folder, base, interval=log.settings.index_interval_bytes)
     if not segment.load_indexes():
         segment.rebuild_indexes()
-        segment.write_indexes()
-    segment.next_offset = end
+        with suppress(OSError):  # a full disk may take them later
+            segment.write_indexes()
+    segment.next_offset = group[-1].next_offset
     segment.freeze()
     return segment

@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 
 from barnabas import config
-from barnabas.effects import Ask, Effect, Flush, Notice, Remove, Scan
+from barnabas.effects import Ask, Effect, Flush, MakeDurable, Notice, Remove, Scan
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.registry import PRODUCE, SERVED, Answer, dispatch, serve_itself
 from barnabas.handlers.shapes import Shapes
@@ -95,7 +95,7 @@ class Dialogue:
         self.notices: list[Notice] = []
         self.asked: list[Ask] = []
         """What other brokers were asked; a test answers."""
-        self._held: list[Flush] = []
+        self._held: list[Flush | MakeDurable] = []
         self._call: Call | None = None
         self.scans: list[Scan] = []
         """The scans that are held back."""
@@ -231,16 +231,17 @@ class Dialogue:
 
     def _carry_out(self, effect: Effect) -> None:
         match effect:
-            case Flush() if self.hold_syncs:
+            case Flush() | MakeDurable() if self.hold_syncs:
                 self._held.append(effect)
             case Flush():
                 for file in effect.task.files:
                     file.sync()
                 effect.done()
-            case Scan() if self.hold_scans:
-                self.scans.append(effect)
+            case MakeDurable():
+                effect.sync.carry_out(self.node.disk)
+                effect.done()
             case Scan():
-                finish(effect.steps)
+                self._scan(effect)
             case Remove():
                 for path in effect.paths:
                     self.node.disk.remove_tree(path)
@@ -250,3 +251,9 @@ class Dialogue:
                 self.notices.append(effect)
             case _:
                 raise AssertionError(f"a dialogue does not expect {effect}")
+
+    def _scan(self, scan: Scan) -> None:
+        if self.hold_scans:
+            self.scans.append(scan)
+        else:
+            finish(scan.steps)

@@ -3,7 +3,17 @@
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
-from barnabas.effects import Ask, Clean, Effect, Flush, Notice, Remove, Scan, Verify
+from barnabas.effects import (
+    Ask,
+    Clean,
+    Effect,
+    Flush,
+    MakeDurable,
+    Notice,
+    Remove,
+    Scan,
+    Verify,
+)
 from barnabas.handlers.registry import serve_itself
 from barnabas.metadata.records import TopicCreated, TopicDeleted
 from barnabas.model.errors import CorruptBatchError
@@ -29,7 +39,7 @@ class Edge:
         if isinstance(disk, MemoryDisk):
             disk.wall_clock_ms = lambda: self.now_ms
         self.notices: list[Notice] = []
-        self.held: list[Flush] = []
+        self.held: list[Flush | MakeDurable] = []
         self.hold_syncs = False
         broker = BrokerSettings(data_dir="data")
         self.node = Node(settings or Settings(broker=broker), disk, Random(1))
@@ -78,8 +88,8 @@ class Edge:
     def release(self) -> None:
         """Report the syncs that were held back; they were carried out long ago."""
         held, self.held = self.held, []
-        for flush in held:
-            flush.done()
+        for sync in held:
+            sync.done()
         self.settle()
 
     def pass_time(self, duration_ms: int) -> None:
@@ -99,14 +109,10 @@ class Edge:
         """Return the notices of a kind."""
         return [notice for notice in self.notices if notice.event == event]
 
-    def _carry_out(self, effect: Effect) -> None:  # noqa: C901 - a case for each effect
+    def _carry_out(self, effect: Effect) -> None:
         match effect:
-            case Flush():
-                carry_out(self.disk, effect.task)
-                if self.hold_syncs:
-                    self.held.append(effect)
-                else:
-                    effect.done()
+            case Flush() | MakeDurable():
+                self._sync(effect)
             case Remove():
                 for path in effect.paths:
                     self.disk.remove_tree(path)
@@ -125,3 +131,13 @@ class Edge:
                 effect.done(None)
             case Notice():
                 self.notices.append(effect)
+
+    def _sync(self, effect: Flush | MakeDurable) -> None:
+        if isinstance(effect, Flush):
+            carry_out(self.disk, effect.task)
+        else:
+            effect.sync.carry_out(self.disk)
+        if self.hold_syncs:
+            self.held.append(effect)
+        else:
+            effect.done()

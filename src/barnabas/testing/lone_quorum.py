@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from random import Random
 
-from barnabas.effects import Effect, Flush
+from barnabas.effects import Effect, Flush, MakeDurable
 from barnabas.metadata.image import Image
 from barnabas.metadata.records import MetadataRecord
 from barnabas.model.pending import Pending
@@ -57,15 +57,20 @@ class LoneQuorum:
 
     def settle(self) -> None:
         """Carry out every sync that is asked for."""
-        while any(isinstance(effect, Flush) for effect in self.outbox):
+        while any(isinstance(effect, Flush | MakeDurable) for effect in self.outbox):
             self.sync()
 
     def sync(self) -> None:
-        """Carry out the sync that is asked for, and report it."""
-        (flush,) = [effect for effect in self.outbox if isinstance(effect, Flush)]
+        """Carry out the syncs that are asked for, and report them."""
+        effects = self.outbox[:]
         self.outbox.clear()
-        carry_out(self.disk, flush.task)
-        flush.done()
+        for effect in effects:
+            if isinstance(effect, Flush):
+                carry_out(self.disk, effect.task)
+                effect.done()
+            elif isinstance(effect, MakeDurable):
+                effect.sync.carry_out(self.disk)
+                effect.done()
 
     def close(self) -> None:
         """Stop cleanly."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any, TypeVar
 
-from barnabas.effects import Address, Effect, Flush, Notice
+from barnabas.effects import Address, Effect, Flush, MakeDurable, Notice
 from barnabas.model.ids import NodeId
 from barnabas.model.settings import ClusterSettings
 from barnabas.model.timers import Timers
@@ -137,11 +137,14 @@ class RaftMember:
 
     def sync(self) -> None:
         """Carry out the syncs that were asked for, and those that follow from them."""
-        while flushes := [effect for effect in self.outbox if isinstance(effect, Flush)]:
-            self.outbox[:] = [effect for effect in self.outbox if not isinstance(effect, Flush)]
-            for flush in flushes:
-                carry_out(self.disk, flush.task)
-                flush.done()
+        while syncs := [each for each in self.outbox if isinstance(each, Flush | MakeDurable)]:
+            self.outbox[:] = [each for each in self.outbox if each not in syncs]
+            for effect in syncs:
+                if isinstance(effect, Flush):
+                    carry_out(self.disk, effect.task)
+                else:
+                    effect.sync.carry_out(self.disk)
+                effect.done()
 
     def notices(self) -> list[str]:
         """Return what an operator would have read."""

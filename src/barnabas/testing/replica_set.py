@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, cast
 
-from barnabas.effects import Address, Ask, Flush, Notice
+from barnabas.effects import Address, Ask, Flush, MakeDurable, Notice
 from barnabas.handlers import fetch
 from barnabas.handlers.context import RequestContext
 from barnabas.metadata.image import BrokerImage, Image, PartitionImage
@@ -70,7 +70,7 @@ class Stand:
         self.alive = False
         self.high_watermark_seen = 0
         self.said: list[Notice] = []
-        self.held: deque[Flush] = deque()
+        self.held: deque[Flush | MakeDurable] = deque()
         self.placements: deque[PartitionImage] = deque()
 
     def start(self) -> None:
@@ -132,7 +132,7 @@ class Stand:
             effect = self.outbox.pop(0)
             if isinstance(effect, Ask):
                 self.set.send(self, effect)
-            elif isinstance(effect, Flush):
+            elif isinstance(effect, Flush | MakeDurable):
                 self.held.append(effect)
             elif isinstance(effect, Notice):
                 self.said.append(effect)
@@ -145,9 +145,12 @@ class Stand:
 
     def finish_sync(self) -> None:
         """Let the oldest sync come to its end."""
-        flush = self.held.popleft()
-        carry_out(self.disk, flush.task)
-        self.do(flush.done)
+        sync = self.held.popleft()
+        if isinstance(sync, Flush):
+            carry_out(self.disk, sync.task)
+        else:
+            sync.sync.carry_out(self.disk)
+        self.do(sync.done)
 
     def hear(self) -> None:
         """Take in the next thing that the controller decided."""

@@ -178,7 +178,9 @@ def test_who_is_out_of_range_is_told_where_the_log_starts() -> None:
     talk.append(2)
     for each in (2, 3):
         talk.leader.partition.fetched(each, 2, 2, 0)
-    talk.leader.partition.delete_before(2)
+    talk.leader.do(lambda: talk.leader.partition.delete_before(2))
+    while talk.leader.held:
+        talk.leader.finish_sync()
     told = talk.send(talk.wanted(0)).result
     assert (told.error_code, told.log_start_offset) == (ErrorCode.OFFSET_OUT_OF_RANGE, 2)
 

@@ -1,5 +1,7 @@
 """The image: what records add up to."""
 
+import pytest
+
 from barnabas.metadata.image import BROKER, Image, PartitionImage
 from barnabas.metadata.records import (
     BrokerChanged,
@@ -84,24 +86,43 @@ def test_broker_epochs_are_never_given_twice_even_over_a_snapshot_without_the_br
     assert again(image) == image
 
 
-def test_a_fork_goes_its_own_way() -> None:
+FORKED = (
+    BrokerStarted(node_id=1),
+    BrokerChanged(node_id=2, broker_epoch=1, fenced=False, stopping=False),
+    PartitionsAdded(topic_id=TOPIC_ID.hex(), replicas=[[1]]),
+    ConfigChanged(kind="topic", name="t", changes={"flush": "interval"}),
+    ConfigChanged(kind=BROKER, name="1", changes={"log.retention.ms": None}),
+    TopicCreated(name="u", topic_id=bytes(16).hex(), replicas=[[1]]),
+    BrokerUnregistered(node_id=1, broker_epoch=0),
+    ProducerIdsReserved(next_producer_id=9000),
+)
+
+
+@pytest.mark.parametrize("changed", ["fork", "image"])
+def test_a_fork_goes_its_own_way(changed: str) -> None:
     image = an_image()
     before = again(image)
     fork = image.fork()
     assert fork == image
-    for record in (
-        BrokerStarted(node_id=1),
-        BrokerChanged(node_id=2, broker_epoch=1, fenced=False, stopping=False),
-        PartitionsAdded(topic_id=TOPIC_ID.hex(), replicas=[[1]]),
-        ConfigChanged(kind="topic", name="t", changes={"flush": "interval"}),
-        ConfigChanged(kind=BROKER, name="1", changes={"log.retention.ms": None}),
-        TopicCreated(name="u", topic_id=bytes(16).hex(), replicas=[[1]]),
-        BrokerUnregistered(node_id=1, broker_epoch=0),
-        ProducerIdsReserved(next_producer_id=9000),
-    ):
-        fork.replay(record)
-    assert image == before
-    assert fork != image
+    target, other = (fork, image) if changed == "fork" else (image, fork)
+    expected = again(image)
+    for record in FORKED:
+        target.replay(record)
+        expected.replay(record)
+        assert other == before
+    assert target == expected != other
+
+
+def test_a_fork_of_a_fork_goes_its_own_way() -> None:
+    image = an_image()
+    first = image.fork()
+    first.replay(FORKED[0])
+    second = first.fork()
+    kept = again(first)
+    for record in FORKED[1:]:
+        second.replay(record)
+        image.replay(record)
+    assert first == kept
 
 
 def test_a_deleted_topic_is_found_by_neither_name_nor_id() -> None:

@@ -162,6 +162,12 @@ def test_what_was_committed_is_not_given_up_in_silence() -> None:
     assert "gave up records that had been committed" in [notice.event for notice in stand.said]
 
 
+def finish_syncs(stand: Stand) -> None:
+    stand.settle()
+    while stand.held:
+        stand.finish_sync()
+
+
 def test_a_log_that_fell_behind_starts_over_where_the_leader_starts() -> None:
     stand, copy = follower()
     copy.take(told(batch_at(0, 1), high=2))
@@ -185,6 +191,7 @@ def test_a_leader_that_starts_within_a_batch_sends_all_of_it() -> None:
     stand, copy = follower()
     copy.start_over(told(start=11))
     copy.take(told(batch_at(10, 3), batch_at(12, 3), high=14, start=11))
+    finish_syncs(stand)
     log = stand.partition.log
     assert (log.start_offset, *ends(stand.partition)) == (11, 14, 14)
 
@@ -194,4 +201,29 @@ def test_the_start_follows_the_leaders_up_to_what_is_committed_here() -> None:
     copy.take(told(batch_at(0, 1), batch_at(2, 1), high=2, start=3))
     assert stand.partition.log.start_offset == 0
     copy.take(told(high=4, start=3))
+    finish_syncs(stand)
     assert stand.partition.log.start_offset == 3
+
+
+def test_a_cut_finishes_what_is_done_to_the_start() -> None:
+    stand, copy = follower()
+    copy.take(told(batch_at(0, 1), batch_at(2, 1), batch_at(4, 2), high=4, start=3))
+    log = stand.partition.log
+    assert (log.start_offset, log.change is not None) == (0, True)
+    copy.cut(Diverging(1, 4))
+    assert (log.start_offset, log.end_offset, log.change) == (3, 4, None)
+    finish_syncs(stand)
+    assert (log.start_offset, log.end_offset) == (3, 4)
+
+
+def test_nothing_is_committed_here_before_the_start_is_safe() -> None:
+    """A follower may hold records below the leader's start that the leader never had."""
+    stand, copy = follower()
+    copy.take(told(batch_at(0, 1), batch_at(2, 1), high=4, start=1))
+    assert (stand.partition.log.start_offset, ends(stand.partition)) == (0, (4, 0))
+    assert not copy.is_synced
+    copy.take(told(high=4, start=3))  # meanwhile, it moves on
+    assert (stand.partition.log.start_offset, ends(stand.partition)) == (0, (4, 0))
+    finish_syncs(stand)
+    assert (stand.partition.log.start_offset, ends(stand.partition)) == (3, (4, 4))
+    assert copy.is_synced

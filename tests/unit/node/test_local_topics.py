@@ -5,14 +5,19 @@ from itertools import pairwise
 
 import pytest
 
-from barnabas.model.ids import TopicId
+from barnabas.metadata.records import TopicCreated, TopicDeleted
+from barnabas.model.ids import TopicId, TopicPartition
 from barnabas.model.ports import Disk
 from barnabas.node import local_topics
+from barnabas.node.local_topics import DISCARDED_AT_ONCE
 from barnabas.node.node import Node
 from barnabas.sim.cluster import Cluster
 from barnabas.sim.host import Host
 from barnabas.sim.world import World
 from barnabas.storage.ownership import Owned, own_folder
+from barnabas.testing.batches import make_batch
+from barnabas.testing.edge import Edge
+from barnabas.testing.memory_disk import MemoryDisk
 
 TOPICS = 40
 PARTITIONS = 10
@@ -76,3 +81,59 @@ def test_a_topic_that_waits_for_its_turn_is_left_alone(monkeypatch: pytest.Monke
     assert max(steps) <= local_topics.OPENED_AT_ONCE
     # Once when it is put in the queue, and once or twice when it is its turn.
     assert looks.total() <= 3 * TOPICS
+
+
+MANY = 2 * DISCARDED_AT_ONCE + 10
+
+
+def with_many() -> tuple[Edge, list[TopicCreated]]:
+    edge = Edge(MemoryDisk()).start()
+    return edge, [edge.create(f"orders-{number}", number=number + 1) for number in range(MANY)]
+
+
+def delete_all(edge: Edge, topics: list[TopicCreated]) -> None:
+    edge.node.commit([TopicDeleted(topic_id=topic.topic_id) for topic in topics], edge.now_ms)
+    edge.settle()
+
+
+def folders(edge: Edge) -> list[str]:
+    return edge.disk.list("data/topics")
+
+
+def test_of_many_topics_some_folders_are_renamed_an_event() -> None:
+    edge, topics = with_many()
+    delete_all(edge, topics)
+    left = [len(folders(edge))]
+    assert edge.node.partitions == {}
+    while left[-1]:
+        edge.pass_time(1)
+        left.append(len(folders(edge)))
+    assert left == [MANY - DISCARDED_AT_ONCE, MANY - 2 * DISCARDED_AT_ONCE, 0]
+    assert edge.disk.list("data/deleted") == []
+
+
+def test_a_topic_that_is_made_again_at_once_has_a_folder_of_its_own() -> None:
+    edge, topics = with_many()
+    for name in ("orders-0", topics[-1].name):
+        partition = edge.node.partitions[TopicPartition(name, 0)]
+        partition.append(make_batch([(b"key", b"old")]), 1_000)
+    delete_all(edge, topics)
+    assert topics[-1].name in folders(edge)
+    edge.create(topics[-1].name, number=1_000)
+    again = edge.node.partitions[TopicPartition(topics[-1].name, 0)]
+    assert again.log.end_offset == 0
+    edge.pass_time(1)
+    edge.pass_time(1)
+    assert folders(edge) == [topics[-1].name]
+    assert edge.disk.exists(again.log.folder)
+    assert not edge.disk.exists("data/strangers")
+
+
+def test_a_node_that_stops_leaves_no_folder_of_a_deleted_topic() -> None:
+    edge, topics = with_many()
+    delete_all(edge, topics)
+    edge.stop()
+    assert folders(edge) == []
+    again = Edge(edge.disk).start()
+    assert again.disk.list("data/deleted") == []
+    assert not again.said("a folder belongs to no topic")

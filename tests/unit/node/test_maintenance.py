@@ -1,10 +1,20 @@
 """Chores: what they do, and that one that fails keeps no other from its turn."""
 
+from itertools import pairwise
+
 import pytest
 
+from barnabas.effects import MakeDurable
 from barnabas.metadata.records import ConfigChanged
 from barnabas.model.ids import TopicPartition
-from barnabas.node.maintenance import CLEAN_AGAIN_AFTER_MS, FLUSH_TICK_MS
+from barnabas.node.maintenance import (
+    CLEAN_AGAIN_AFTER_MS,
+    DROPPED_AN_EVENT,
+    DROPPING_AT_ONCE,
+    FLUSH_TICK_MS,
+    FLUSHED_AN_EVENT,
+    ROLLED_AN_EVENT,
+)
 from barnabas.node.partition import Partition
 from barnabas.testing.batches import make_batch, read_all
 from barnabas.testing.edge import START_MS, Edge
@@ -237,6 +247,9 @@ def test_a_swap_that_the_disk_refuses_is_tried_later(edge: Edge) -> None:
     assert edge.said("cannot swap in a compacted log")
     assert [bytes(batch) for _, batch in read_all(partition.log)] == contents
     disk_of(edge).before = None
+    edge.pass_time(CLEAN_AGAIN_AFTER_MS)
+    edge.do(edge.maintenance.compact)
+    assert len(read_all(partition.log)) < 40
     again = Edge(edge.disk).start().node.partitions[TopicPartition("orders", 0)].log
     assert again.end_offset == 40
     assert len(read_all(again)) < 40
@@ -254,3 +267,70 @@ def test_a_topic_deleted_during_its_compaction_stays_deleted(edge: Edge) -> None
     assert disk_of(edge).list("data/topics") == []
     assert not edge.said("compacted a log")
     assert edge.maintenance._cleaning is None
+
+
+def test_a_round_of_retention_looks_at_a_few_partitions_an_event(edge: Edge) -> None:
+    count = DROPPING_AT_ONCE + 2 * ROLLED_AN_EVENT
+    for number in range(count):
+        edge.create(f"orders-{number}", {**SMALL, "retention.ms": "1000"}, number + 1)
+        fill(edge, f"orders-{number}", 5)
+    edge.now_ms += 1_001
+    edge.hold_syncs = True
+    edge.do(edge.maintenance.retain)
+    for number in range(1, DROPPING_AT_ONCE // ROLLED_AN_EVENT + 1):
+        assert len(edge.held) == number * ROLLED_AN_EVENT
+        edge.pass_time(1)
+    edge.do(edge.maintenance.retain)
+    assert len(edge.held) == DROPPING_AT_ONCE
+    while edge.held:
+        edge.release()
+        edge.pass_time(1)
+    assert {partition.log.start_offset for partition in edge.node.partitions.values()} == {5}
+
+
+def test_a_log_of_many_segments_drops_a_few_an_event(edge: Edge) -> None:
+    edge.create("orders", {**SMALL, "retention.ms": "1000"})
+    partition = fill(edge, "orders", 200)
+    segments = len(partition.log.segments)
+    assert segments > 2 * DROPPED_AN_EVENT
+    edge.now_ms += 1_001
+    edge.hold_syncs = True
+    edge.do(edge.maintenance.retain)
+    left = [segments]
+    while edge.held:
+        edge.release()
+        left.append(len(partition.log.segments))
+    assert max(before - after for before, after in pairwise(left)) == DROPPED_AN_EVENT
+    assert partition.log.start_offset == 200
+
+
+def test_a_topic_that_is_made_again_while_its_records_are_deleted_keeps_its_own(
+    edge: Edge,
+) -> None:
+    first = edge.create("orders")
+    old = fill(edge, "orders", 5)
+    edge.hold_syncs = True
+    refused: list[Exception] = []
+    edge.do(lambda: old.delete_before(4).when_done(lambda _: None, refused.append))
+    edge.hold_syncs = False
+    edge.delete(first)
+    assert len(refused) == 1
+    edge.create("orders", number=2)
+    edge.release()
+    again = fill(edge, "orders", 3)
+    assert (again.log.start_offset, again.log.end_offset) == (0, 3)
+    assert not disk_of(edge).exists(f"{again.log.folder}/log-start-offset")
+
+
+def test_the_clock_begins_a_few_syncs_an_event(edge: Edge) -> None:
+    for number in range(FLUSHED_AN_EVENT + 10):
+        edge.create(f"orders-{number}", {"flush": "interval", "flush.messages": "2"}, number + 1)
+        fill(edge, f"orders-{number}", 2)
+    edge.hold_syncs = True
+    edge.do(edge.maintenance.flush)
+    assert len(edge.held) == FLUSHED_AN_EVENT
+    edge.do(edge.maintenance.flush)
+    assert len(edge.held) == FLUSHED_AN_EVENT
+    edge.pass_time(1)
+    assert len(edge.held) == FLUSHED_AN_EVENT + 10
+    assert all(isinstance(sync, MakeDurable) for sync in edge.held)  # no producer waits for it

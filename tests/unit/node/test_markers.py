@@ -112,7 +112,7 @@ def test_the_first_offset_is_never_below_the_log() -> None:
     edge, partition = topic({"flush": "interval"})
     send(partition, 7)
     send(partition, 7, 1)
-    partition.delete_before(2)
+    edge.do(lambda: partition.delete_before(2))
     assert (partition.last_stable_offset, partition.open_transaction(7)) == (2, 0)
     send(partition, 7, 2)
     assert partition.last_stable_offset == 2

@@ -1,13 +1,25 @@
 """Snapshots: written when enough was committed, fetched in pieces, never trusted when damaged."""
 
+from collections.abc import Iterator
+from itertools import pairwise
+from random import Random
+
 import pytest
 
-from barnabas.effects import Address
+from barnabas.effects import Address, MakeDurable
 from barnabas.model.errors import CorruptBatchError, StorageError
 from barnabas.model.ids import NodeId
 from barnabas.raft import answering
 from barnabas.raft.metadata_log import FOLDER
-from barnabas.raft.snapshots import SUFFIX, SnapshotId, Snapshots, decode, encode
+from barnabas.raft.snapshots import (
+    RECORDS_A_BATCH,
+    SUFFIX,
+    Pair,
+    SnapshotId,
+    Snapshots,
+    decode,
+    encode,
+)
 from barnabas.raft.voters import Voter, VoterSet
 from barnabas.testing.memory_disk import MemoryDisk
 from barnabas.testing.raft_member import RaftMember
@@ -26,6 +38,7 @@ def propose(member: RaftMember, first: int, count: int) -> None:
     for number in range(first, first + count):
         member.raft.propose([(b"k%d" % number, b"v")], 0)
         member.raft.commit_now()
+        member.sync()
 
 
 def test_what_is_written_is_read() -> None:
@@ -136,3 +149,107 @@ def test_a_node_that_comes_late_gets_a_snapshot(
     again = quorum.restart(late)
     quorum.pass_time(2_000)
     assert again.heard.records == leader.heard.records
+
+
+class Counted:
+    """A listener's content that is counted as it is read."""
+
+    def __init__(self, member: RaftMember) -> None:
+        self.read = 0
+        self._member = member
+        member.heard.snapshot = self.snapshot  # type: ignore[method-assign]
+
+    def snapshot(self) -> Iterator[Pair]:
+        return self._counted(list(self._member.heard.records))
+
+    def _counted(self, pairs: list[Pair]) -> Iterator[Pair]:
+        for pair in pairs:
+            self.read += 1
+            yield pair
+
+
+def due(count: int) -> tuple[RaftMember, Counted]:
+    """Return a lone member that has begun a snapshot of so many records."""
+    member = RaftMember(count=1, snapshot_after=count).start()
+    counted = Counted(member)
+    member.raft.propose([(b"k%d" % number, b"v") for number in range(count)], 0)
+    member.raft.commit_now()
+    return member, counted
+
+
+def step(member: RaftMember) -> bool:
+    """Carry out the next sync; tell whether there was one."""
+    found = next((each for each in member.outbox if isinstance(each, MakeDurable)), None)
+    if found is not None:
+        member.outbox.remove(found)
+        found.sync.carry_out(member.disk)
+        found.done()
+    return found is not None
+
+
+def test_a_snapshot_is_encoded_a_few_records_an_event() -> None:
+    member, counted = due(1_000)
+    read = [counted.read]
+    while step(member):
+        read.append(counted.read)
+    assert max(after - before for before, after in pairwise(read)) == RECORDS_A_BATCH
+    assert member.raft.snapshots.newest.end_offset == member.raft.end_offset
+
+
+def test_what_is_committed_meanwhile_is_in_the_next_snapshot() -> None:
+    member, _ = due(1_000)
+    end = member.raft.high_watermark
+    for number in range(5):
+        assert step(member)
+        propose_one(member, number)
+    while step(member):
+        pass
+    newest = member.raft.snapshots.newest
+    assert newest.end_offset == end < member.raft.high_watermark
+    content = member.disk.read_bytes(member.raft.snapshots.path(newest))
+    assert len(decode(newest, content).records) == 1_000
+    again = RaftMember(count=1, disk=member.disk).start()
+    assert len(again.heard.records) == 1_005
+
+
+def propose_one(member: RaftMember, number: int) -> None:
+    member.raft.propose([(b"more-%d" % number, b"v")], 0)
+    member.raft.commit_now()
+
+
+def test_the_log_stays_until_the_snapshot_is_safe() -> None:
+    for cut in range(12):
+        member = RaftMember(count=1, snapshot_after=10).start()
+        propose(member, 0, 25)
+        propose_one(member, 0)
+        for _ in range(cut):
+            propose_one(member, 0)
+            step(member)
+        count = len(member.heard.records)
+        member.disk.power_cut(Random(cut))
+        again = RaftMember(count=1, disk=member.disk, snapshot_after=10).start()
+        assert len(again.heard.records) == count
+
+
+def test_a_snapshot_that_is_given_up_leaves_nothing_behind() -> None:
+    member, _ = due(1_000)
+    step(member)
+    assert any(name.endswith(".tmp") for name in member.disk.list(f"data/{FOLDER}"))
+    member.raft.close()
+    while step(member):
+        pass
+    assert names(member) == []
+    assert not any(name.endswith(".tmp") for name in member.disk.list(f"data/{FOLDER}"))
+
+
+def test_a_full_disk_refuses_a_snapshot_and_the_log_stays() -> None:
+    member, _ = due(1_000)
+    member.disk.room = 100
+    while step(member):
+        pass
+    assert "the disk refused a snapshot of the metadata" in member.notices()
+    assert (names(member), member.raft.log.start_offset) == ([], 0)
+    member.disk.room = None
+    propose_one(member, 0)
+    member.sync()
+    assert len(names(member)) == 1

@@ -14,6 +14,7 @@ from barnabas.server.disk import OsDisk
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
 from barnabas.testing.batches import append, make_batch, read_all
+from barnabas.testing.log_changes import drop_segments
 
 TMPFS_BYTES = 256 * 1024
 
@@ -134,7 +135,7 @@ def test_a_log_on_a_full_file_system_loses_nothing(disk: OsDisk, small: Path) ->
     stored = log.end_offset
     assert 100 < stored == len(read_all(log))
     log.flush()
-    for path in log.drop_segments(2):
+    for path in drop_segments(log, 2):
         disk.remove(path)
     start = log.start_offset
     append(log, make_batch([(b"k", b"v" * 1_000)]))

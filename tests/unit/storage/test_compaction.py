@@ -19,6 +19,7 @@ from barnabas.storage.compaction import (
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
 from barnabas.testing.batches import Pair, append, batches_in, make_batch, read_all
+from barnabas.testing.log_changes import drop_segments, swap_in
 from barnabas.testing.memory_disk import MemoryDisk
 
 FOLDER = "data/orders/0"
@@ -49,7 +50,7 @@ def compact(log: Log, now_ms: int = 1_000) -> Cleaned:
     work = plan(log, now_ms)
     assert work is not None
     cleaned = compaction.clean(log.disk, work)
-    for path in compaction.apply(log, cleaned):
+    for path in swap_in(log, cleaned):
         log.disk.remove(path)
     return cleaned
 
@@ -194,9 +195,9 @@ def test_memory_for_fewer_keys_takes_more_passes() -> None:
     assert work is not None
     cleaned = compaction.clean(log.disk, work, keys_max=2)
     assert cleaned.clean_upto < work.end
-    compaction.apply(log, cleaned)
+    swap_in(log, cleaned)
     while (work := plan(log)) is not None:
-        compaction.apply(log, compaction.clean(log.disk, work, keys_max=2))
+        swap_in(log, compaction.clean(log.disk, work, keys_max=2))
     assert left(log) == {6: (b"0", b"6"), 7: (b"1", b"7"), 8: (b"2", b"8")}
 
 
@@ -231,7 +232,7 @@ def test_a_log_that_was_cut_meanwhile_is_not_swapped() -> None:
     append(log, make_batch([(b"new", b"3")]))
     log.flush()
     before = left(log)
-    assert compaction.apply(log, cleaned) == []
+    assert swap_in(log, cleaned) == []
     assert left(log) == before
 
 
@@ -240,8 +241,8 @@ def test_a_log_whose_segments_were_dropped_meanwhile_is_not_swapped() -> None:
     work = plan(log)
     assert work is not None
     cleaned = compaction.clean(log.disk, work)
-    log.drop_segments(1)
-    assert compaction.apply(log, cleaned) == []
+    drop_segments(log, 1)
+    assert swap_in(log, cleaned) == []
 
 
 def test_a_deleted_topic_is_not_brought_back_by_its_cleaning() -> None:
@@ -321,7 +322,7 @@ def clean_in_passes(log: Log, keys_max: int) -> int:
         cleaned = compaction.clean(log.disk, work, keys_max)
         assert cleaned.clean_upto > clean_upto
         clean_upto = cleaned.clean_upto
-        for path in compaction.apply(log, cleaned):
+        for path in swap_in(log, cleaned):
             log.disk.remove(path)
         passes += 1
     return passes
@@ -356,7 +357,7 @@ def test_a_tombstone_that_was_not_reached_keeps_all_of_its_time() -> None:
     assert work is not None
     cleaned = compaction.clean(log.disk, work, keys_max=2)
     assert cleaned.clean_upto == 2
-    compaction.apply(log, cleaned)
+    swap_in(log, cleaned)
     assert not any(header.attributes & DELETE_HORIZON for header, _ in read_all(log))
     compact(log, now_ms=5_000)
     horizons = [header.base_timestamp for header, _ in read_all(log)[:-1]]
@@ -434,7 +435,7 @@ def test_where_the_room_ends_half_way_what_was_saved_so_far_counts() -> None:
     cleaned = compaction.clean(disk, work)
     assert cleaned.lacked_room
     assert cleaned.clean_upto == work.first_dirty
-    for path in compaction.apply(log, cleaned):
+    for path in swap_in(log, cleaned):
         disk.remove(path)
     assert log.size < before
     assert compaction.read_checkpoint(log) == 0

@@ -21,6 +21,7 @@ from barnabas.testing.batches import (
     make_marker,
     read_all,
 )
+from barnabas.testing.log_changes import swap_in
 from barnabas.testing.memory_disk import MemoryDisk
 
 FOLDER = "data/orders/0"
@@ -56,7 +57,7 @@ class Writer:
         self.log.roll()
         work = self.plan(now_ms)
         assert work is not None
-        for path in compaction.apply(self.log, compaction.clean(self.disk, work)):
+        for path in swap_in(self.log, compaction.clean(self.disk, work)):
             self.disk.remove(path)
 
     def plan(self, now_ms: int = 1_000) -> CleaningPlan | None:
@@ -131,7 +132,7 @@ def test_a_marker_behind_the_plan_decides_as_well() -> None:
     assert work.aborted == [[8, first, marker, marker + 1]]
     again = CleaningPlan(**json.loads(json.dumps(work.to_dict())))
     assert again == work
-    compaction.apply(writer.log, compaction.clean(writer.disk, again))
+    swap_in(writer.log, compaction.clean(writer.disk, again))
     assert shown(writer.log) == {0: (b"a", b"good")}
 
 
@@ -145,7 +146,7 @@ def test_nothing_from_the_first_open_transaction_on_is_cleaned() -> None:
     work = writer.plan()
     assert work is not None
     assert work.end == start
-    compaction.apply(writer.log, compaction.clean(writer.disk, work))
+    swap_in(writer.log, compaction.clean(writer.disk, work))
     assert shown(writer.log)[0] == (b"a", b"1")
     assert writer.plan() is None
 
@@ -254,7 +255,7 @@ def test_whoever_reads_committed_records_notices_nothing(seed: int) -> None:
             work = writer.plan(now_ms)
             now_ms += rng.choice([0, KEEP_MS])
             if work is not None:
-                compaction.apply(writer.log, compaction.clean(writer.disk, work))
+                swap_in(writer.log, compaction.clean(writer.disk, work))
         if rng.random() < 0.05:
             writer.log.flush()
             writer.reopen(crash=rng.random() < 0.5)

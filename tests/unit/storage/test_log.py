@@ -10,6 +10,7 @@ from barnabas.storage.flush import carry_out
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
 from barnabas.testing.batches import append, batches_in, make_batch, read_all
+from barnabas.testing.log_changes import advance_start, drop_segments
 from barnabas.testing.memory_disk import MemoryDisk
 
 FOLDER = "data/orders/0"
@@ -48,7 +49,7 @@ def test_a_segment_is_rolled_when_its_records_span_too_long() -> None:
 
 def test_outside_of_the_log_there_is_nothing() -> None:
     _, log = filled()
-    log.advance_start(5)
+    advance_start(log, 5)
     for offset in (-1, 4, 21):
         with pytest.raises(ApiError) as caught:
             log.read(offset, 100, 20, at_least_one=True)
@@ -186,7 +187,7 @@ def test_a_truncation_ends_before_the_batch_that_reaches_over(end: int) -> None:
 
 def test_a_truncation_into_the_start_leaves_nothing() -> None:
     disk, log = filled()
-    log.advance_start(5)
+    advance_start(log, 5)
     log.truncate(5)
     assert (log.start_offset, log.end_offset, offsets(log)) == (5, 5, [])
     append(log)
@@ -215,7 +216,7 @@ def test_what_replaced_a_cut_tail_is_checked_whatever_point_was_stored(seed: int
 def test_dropped_segments_are_gone_for_good() -> None:
     disk, log = filled()
     base = log.segments[2].base_offset
-    for path in log.drop_segments(2):
+    for path in drop_segments(log, 2):
         disk.remove(path)
     assert (log.start_offset, offsets(log)[0]) == (base, base)
     assert opened(disk).start_offset == base
@@ -224,7 +225,7 @@ def test_dropped_segments_are_gone_for_good() -> None:
 def test_segments_can_be_dropped_on_a_full_disk() -> None:
     disk, log = filled()
     disk.room = 0
-    for path in log.drop_segments(2):
+    for path in drop_segments(log, 2):
         disk.remove(path)
     assert disk.room > 0
     assert log.start_offset == log.segments[0].base_offset
@@ -234,12 +235,12 @@ def test_the_start_is_not_moved_where_the_disk_refuses() -> None:
     disk, log = filled()
     disk.room = 0
     with pytest.raises(OSError, match="No space"):
-        log.advance_start(5)
+        advance_start(log, 5)
     assert log.start_offset == 0
     disk.room = None
     second = log.segments[1].base_offset
-    log.advance_start(second)
-    log.advance_start(3)
+    advance_start(log, second)
+    advance_start(log, 3)
     assert (log.start_offset, log.droppable()) == (second, 1)
 
 
@@ -261,7 +262,7 @@ def test_snapshots_are_kept_for_segments_and_no_others() -> None:
     bases = {f"{segment.base_offset:020d}.snapshot" for segment in log.segments[1:]}
     kept = {name for name in disk.list(FOLDER) if name.endswith(".snapshot")}
     assert bases <= kept
-    log.drop_segments(len(log.segments) - 1)
+    drop_segments(log, len(log.segments) - 1)
     log.store_memory()
     assert len([name for name in disk.list(FOLDER) if name.endswith(".snapshot")]) == 2
 

@@ -11,6 +11,7 @@ from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.producers import SEQUENCE_MASK, ProducerStates, SentBatch
 from barnabas.storage.recovery import open_log
 from barnabas.testing.batches import append, make_batch
+from barnabas.testing.log_changes import swap_in
 from barnabas.testing.memory_disk import MemoryDisk
 
 FOLDER = "data/orders/0"
@@ -177,7 +178,7 @@ def compact_all(log: Log, upto: int) -> None:
         log, compaction.Urgency(0, 0, 1 << 40), delete_retention_ms=1, now_ms=1, upto=upto
     )
     assert work is not None
-    compaction.apply(log, compaction.clean(log.disk, work))
+    swap_in(log, compaction.clean(log.disk, work))
 
 
 def test_what_compaction_removes_is_remembered_even_after_a_crash_took_the_snapshots() -> None:

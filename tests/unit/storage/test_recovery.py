@@ -9,6 +9,7 @@ from barnabas.protocol.records import CRC_FROM, parse_header, stamp
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import Recovered, open_log
 from barnabas.testing.batches import append, make_batch, read_all
+from barnabas.testing.log_changes import advance_start, drop_segments
 from barnabas.testing.memory_disk import MemoryDisk
 
 FOLDER = "data/orders/0"
@@ -140,7 +141,7 @@ def test_a_missing_beginning_is_told_from_one_that_was_deleted() -> None:
     found = opened(disk)
     assert (found.log.start_offset, found.damaged_from) == (log.segments[1].base_offset, 0)
     disk, log = filled(20)
-    log.drop_segments(1)
+    drop_segments(log, 1)
     found = opened(disk)
     assert (found.log.start_offset, found.damaged_from) == (log.start_offset, None)
 
@@ -245,7 +246,7 @@ def test_stale_epochs_give_way_to_those_in_the_batches() -> None:
 
 def test_a_start_beyond_the_end_begins_anew_there() -> None:
     disk, log = filled(3, BIG)
-    log.advance_start(6)
+    advance_start(log, 6)
     disk.cut(path_of(0), log.active.position_of(2))
     found = opened(disk, BIG)
     assert (found.log.start_offset, found.log.end_offset) == (6, 6)
@@ -256,7 +257,7 @@ def test_a_start_beyond_the_end_begins_anew_there() -> None:
 
 def test_a_damaged_start_shows_more_rather_than_less() -> None:
     disk, log = filled(3, BIG)
-    log.advance_start(4)
+    advance_start(log, 4)
     disk.flip(f"{FOLDER}/log-start-offset", 0)
     found = opened(disk, BIG)
     assert found.log.start_offset == 0
@@ -266,7 +267,7 @@ def test_a_damaged_start_shows_more_rather_than_less() -> None:
 def test_segments_below_the_start_do_not_come_back() -> None:
     disk, log = filled(20)
     third = log.segments[2].base_offset
-    log.advance_start(third + 1)
+    advance_start(log, third + 1)
     found = opened(disk)
     assert found.log.segments[0].base_offset == third
     assert not disk.exists(path_of(0))

@@ -17,6 +17,7 @@ from barnabas.storage.segment import Segment
 from barnabas.storage.times import Found, Look
 from barnabas.storage.walk import Located
 from barnabas.testing.batches import append, make_batch
+from barnabas.testing.log_changes import advance_start
 from barnabas.testing.memory_disk import MemoryDisk
 
 FOLDER = "data/orders/0"
@@ -54,7 +55,7 @@ def test_the_answer_is_never_outside_of_what_can_be_read() -> None:
     log = log_of([10, 20], [15, 40])
     assert found(log, 30, upper=3) is None
     assert found(log, 30, upper=4) == (3, 1)
-    log.advance_start(2)
+    advance_start(log, 2)
     assert found(log, 0) == (2, 1)
 
 
@@ -92,7 +93,7 @@ def test_the_latest_of_an_empty_log_is_nothing() -> None:
 
 def test_the_latest_may_lie_below_the_start() -> None:
     log = log_of([99], [10], [20, 15], [5])
-    log.advance_start(1)
+    advance_start(log, 1)
     latest = latest_of(log, 5)
     assert latest is not None
     assert (latest.offset, latest.timestamp, latest.leader_epoch) == (2, 20, 2)
@@ -123,7 +124,7 @@ def test_the_latest_after_a_deletion_opens_one_batch_and_is_remembered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     log = log_of([99_999], *([n, n] for n in range(100)))
-    log.advance_start(1)
+    advance_start(log, 1)
     opened = opened_batches(monkeypatch)
     assert latest_of(log, 201) == Found(199, 99, 100)
     assert opened == [11, 199]  # of the segment that claims 99,999, and of the one with the answer
@@ -134,7 +135,7 @@ def test_the_latest_after_a_deletion_opens_one_batch_and_is_remembered(
     append(log, make_batch(timestamp=500), 100)
     assert latest_of(log, 200) == Found(199, 500, 100)
     append(log, make_batch(timestamp=7), 100)
-    log.advance_start(200)
+    advance_start(log, 200)
     assert latest_of(log, 201) == Found(200, 7, 100)
     assert len(log.known_latest) <= 2
 
@@ -176,6 +177,6 @@ def test_a_batch_that_is_too_large_to_open_is_answered_by_its_first_offset(
     monkeypatch.setattr(scanning, "SMALL_UNPACKED_BYTES", 500)
     log = log_of([1, 2], [3] * 1_000, [4], codec=Codec.ZSTD)
     assert found(log, 3) == (2, 1)
-    log.advance_start(500)
+    advance_start(log, 500)
     assert found(log, 3) == (500, 1)
     assert found(log, 4) == (1_002, 2)

@@ -1,0 +1,139 @@
+"""Threads that sync what no producer waits for: changes on disk, and logs whose time has come.
+
+Requests that name the same folders wait together, and each folder is synced once for all of them:
+two hundred topics that are deleted within a moment take two syncs.
+
+Only as many changes go on within one event of the loop as it can take, for each may then rename
+files or ask for the next sync.
+"""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Hashable
+from queue import SimpleQueue
+
+from barnabas.effects import MakeDurable
+from barnabas.logs import get
+from barnabas.model.errors import SyncFailedError
+from barnabas.model.ports import Disk
+from barnabas.storage.changes import Sync
+
+THREADS = 4
+REPORTED_AT_ONCE = 10
+TRY_AGAIN_S = 1.0
+
+log = get("barnabas.server")
+
+Done = Callable[[list[MakeDurable]], None]
+
+
+class DurableThreads:
+    """A few threads, each with the requests for the same folders at a time."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        loop: asyncio.AbstractEventLoop,
+        done: Done,
+        stop_at_once: Callable[[BaseException], None],
+    ) -> None:
+        self._disk = disk
+        self._loop = loop
+        self._done = done
+        self._stop_at_once = stop_at_once
+        self._lock = threading.Lock()
+        self._waiting: dict[Hashable, list[MakeDurable]] = {}
+        self._gathered: list[Hashable] = []
+        self._queue: SimpleQueue[Hashable | None] = SimpleQueue()
+        self._finished: deque[MakeDurable] = deque()
+        self._threads: list[threading.Thread] = []
+        self._closed = False
+
+    def submit(self, request: MakeDurable) -> None:
+        """Have something synced; `done` hears of it on the loop."""
+        sync = request.sync
+        if not (sync.files or sync.folders):
+            self._finished.append(request)
+            self._loop.call_soon(self._report)
+            return
+        key: Hashable = sync.folders or id(request)
+        with self._lock:
+            waiting = self._waiting.setdefault(key, [])
+            waiting.append(request)
+        if len(waiting) == 1:
+            if not self._gathered:
+                self._loop.call_soon(self._hand_over)
+            self._gathered.append(key)
+
+    def close(self) -> None:
+        """Finish what was submitted."""
+        if self._gathered:
+            self._hand_over()
+        self._closed = True
+        for _ in self._threads:
+            self._queue.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _hand_over(self) -> None:
+        """Let the threads have what was asked for in a turn; start them for the first."""
+        if not self._threads and not self._closed:
+            self._threads = [
+                threading.Thread(target=self._run, name=f"durable-{number}", daemon=True)
+                for number in range(THREADS)
+            ]
+            for thread in self._threads:
+                thread.start()
+        gathered, self._gathered = self._gathered, []
+        for key in gathered:
+            self._queue.put(key)
+
+    def _run(self) -> None:
+        while self._take():
+            pass
+
+    def _take(self) -> bool:
+        """Carry out the next requests; tell whether there may be more."""
+        key = self._queue.get()
+        if key is None:
+            return False
+        with self._lock:
+            requests = self._waiting.pop(key, [])
+        try:
+            together(requests).carry_out(self._disk)
+        except SyncFailedError as error:
+            self._stop_at_once(error)
+        except OSError as error:
+            # Nothing was synced, for instance because no more file can be opened.
+            log.warning("cannot sync a change yet", problem=str(error))
+            return self._call(self._try_again, requests)
+        self._finished.extend(requests)
+        return self._call(self._report)
+
+    def _call(self, callback: Callable[..., None], *arguments: object) -> bool:
+        try:
+            self._loop.call_soon_threadsafe(callback, *arguments)
+        except RuntimeError:
+            return False  # the loop is gone: we are stopping
+        return True
+
+    def _try_again(self, requests: list[MakeDurable]) -> None:
+        for request in requests:
+            self._loop.call_later(TRY_AGAIN_S, self.submit, request)
+
+    def _report(self) -> None:
+        finished: list[MakeDurable] = []
+        while self._finished and len(finished) < REPORTED_AT_ONCE:
+            finished.append(self._finished.popleft())
+        if finished:  # else an earlier wake-up took them along
+            self._done(finished)
+        if self._finished:
+            self._loop.call_soon(self._report)
+
+
+def together(requests: list[MakeDurable]) -> Sync:
+    """Return what several requests need, each folder once."""
+    files = tuple(file for request in requests for file in request.sync.files)
+    folders = dict.fromkeys(folder for request in requests for folder in request.sync.folders)
+    return Sync(files, tuple(folders))

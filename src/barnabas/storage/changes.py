@@ -1,0 +1,182 @@
+"""Changes on disk that need several syncs, carried out while clients are served.
+
+A sync takes milliseconds and must not run on the event loop, yet the order of names and syncs is
+what makes a change survive a crash. So a change is a generator: it writes and renames on the loop,
+and yields a `Sync` wherever it may only go on once something is safe.
+
+    file = written_beside(disk, path, content)
+    yield Sync(files=(file,))              # the content is safe
+    disk.rename(beside(path), path)
+    yield Sync(folders=(folder,))          # the name is safe
+
+Only the loop creates, renames and removes; the threads that sync change nothing. So no thread can
+write into the folder of a new topic that has the name of a deleted one, and what a log holds in
+memory and what its files are called change in the same event.
+
+A log has one change at a time (`Changes`). A truncation cannot wait: it first finishes the change
+that is under way, there and then (`Log.finish_change`).
+"""
+
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from barnabas.model.ports import Disk, File
+
+if TYPE_CHECKING:
+    from barnabas.storage.log import Log
+
+T = TypeVar("T")
+
+
+class ChangeAbandonedError(OSError):
+    """A change did not come to its end: the topic was deleted, or the log truncated before it."""
+
+
+class Sync(NamedTuple):
+    """What must be safe before a change may go on: files first, then folders.
+
+    One that names nothing asks for a turn of the event loop in between.
+    """
+
+    files: tuple[File, ...] = ()
+    folders: tuple[str, ...] = ()
+
+    def carry_out(self, disk: Disk) -> None:
+        """Sync everything. No sync is tried twice: `SyncFailedError` goes all the way."""
+        for file in self.files:
+            file.sync()
+        for folder in self.folders:
+            # A topic that was deleted meanwhile took its folder with it.
+            with suppress(FileNotFoundError):
+                disk.sync_folder(folder)
+
+
+Steps = Generator[Sync, None, T]
+"""A change as it is written down: what it yields must be safe before it goes on."""
+SyncLater = Callable[[Sync, Callable[[], None]], None]
+"""Has something synced off the loop, and calls back on the loop once it is safe."""
+
+
+def beside(path: str) -> str:
+    """Return what a file is called until it takes the place of another; a start removes it."""
+    return f"{path}.tmp"
+
+
+def written_beside(disk: Disk, path: str, content: bytes) -> File:
+    """Write what is to become a file, unsynced and under another name."""
+    file = emptied_beside(disk, path)
+    try:
+        file.append((content,))
+    except OSError:
+        disk.remove(beside(path))  # a full disk needs no litter
+        raise
+    return file
+
+
+def emptied_beside(disk: Disk, path: str) -> File:
+    """Return an empty file that is to become the one of a name."""
+    file = disk.open(beside(path), create=True)
+    if file.size():
+        file.truncate(0)
+    return file
+
+
+def carry_out_now(disk: Disk, steps: Steps[T]) -> T:
+    """Carry out a change with all its syncs here and now, while no client is served."""
+    while True:
+        try:
+            sync = next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        sync.carry_out(disk)
+
+
+class Change(Generic[T]):
+    """Steps on their way. How they end is reported once: with their result, or an `OSError`."""
+
+    __slots__ = ("_done", "_failed", "_steps", "is_over")
+
+    def __init__(
+        self, steps: Steps[T], done: Callable[[T], None], failed: Callable[[OSError], None]
+    ) -> None:
+        self._steps = steps
+        self._done = done
+        self._failed = failed
+        self.is_over = False
+
+    def advance(self) -> Sync | None:
+        """Go on up to the next sync; None says that it is over."""
+        if self.is_over:
+            return None
+        try:
+            return next(self._steps)
+        except StopIteration as end:
+            self.is_over = True
+            self._done(end.value)
+        except OSError as error:
+            self.is_over = True
+            self._failed(error)
+        return None
+
+    def finish(self, disk: Disk) -> None:
+        """Carry out the rest here and now. The sync that is under way elsewhere is repeated."""
+        while (sync := self.advance()) is not None:
+            sync.carry_out(disk)
+
+    def abandon(self) -> None:
+        """Do no more, and say so."""
+        if not self.is_over:
+            self.is_over = True
+            self._steps.close()
+            self._failed(ChangeAbandonedError("the log was closed or truncated meanwhile"))
+
+
+class Changes:
+    """The changes of one log, one after the other."""
+
+    __slots__ = ("_closed", "_log", "_running", "_sync_later", "_waiting")
+
+    def __init__(self, log: "Log", sync_later: SyncLater) -> None:
+        self._log = log
+        self._sync_later = sync_later
+        self._running: Change[Any] | None = None
+        self._waiting: list[Change[Any]] = []
+        self._closed = False
+
+    def start(
+        self, steps: Steps[T], done: Callable[[T], None], failed: Callable[[OSError], None]
+    ) -> None:
+        """Carry out a change once those before it are over."""
+        change = Change(steps, done, failed)
+        if self._closed:
+            change.abandon()
+        elif self._running is None:
+            self._run(change)
+        else:
+            self._waiting.append(change)
+
+    def close(self) -> None:
+        """Abandon every change: the folder is another topic's before long."""
+        self._closed = True
+        waiting, self._waiting = self._waiting, []
+        if self._running is not None:
+            waiting.insert(0, self._running)
+        for change in waiting:
+            change.abandon()
+        self._log.change = None
+
+    def _run(self, change: Change[Any]) -> None:
+        self._running = self._log.change = change
+        self._go_on(change)
+
+    def _go_on(self, change: Change[Any]) -> None:
+        """Go on after a sync: with this change, or with the next where it is over."""
+        sync = change.advance()
+        if sync is not None:
+            self._sync_later(sync, lambda: self._go_on(change))
+            return
+        self._running = self._log.change = None
+        if self._waiting:
+            self._run(self._waiting.pop(0))

@@ -1,0 +1,59 @@
+"""Moving the start of a log: DeleteRecords, retention, and the metadata log behind a snapshot.
+
+The new start is noted for good before any segment below it goes. Were neither the note nor each
+removal synced, a power cut could bring back the first segment and not the second, which looks as
+if the second had been lost.
+"""
+
+from barnabas.storage.changes import ChangeAbandonedError, Steps, Sync, beside, written_beside
+from barnabas.storage.checkpoints import seal
+from barnabas.storage.log import START_OFFSET_FILE, Log
+
+
+def advance_start(log: Log, offset: int) -> Steps[None]:
+    """Make everything below an offset unreadable, for good: readers see it once it is safe."""
+    if offset <= log.start_offset:
+        return
+    if offset > log.end_offset:
+        raise _truncated(log)
+    path = f"{log.folder}/{START_OFFSET_FILE}"
+    file = written_beside(log.disk, path, seal(f"{offset}\n"))
+    yield Sync(files=(file,))
+    log.disk.rename(beside(path), path)
+    yield Sync(folders=(log.folder,))
+    log.start_offset = offset
+    log.epochs.truncate_start(offset)
+
+
+def drop_segments(log: Log, before_offset: int, retired: list[str]) -> Steps[int]:
+    """Take the segments below an offset out of a log; return how many there were.
+
+    What is below the offset cannot be read afterwards, whole segments of it or not. The files that
+    can be deleted are added to `retired`. A full disk may refuse the note of where the log will
+    start, and must be freed all the same: then each segment is safely gone before the next one.
+    """
+    if before_offset > log.end_offset:
+        raise _truncated(log)
+    noted = yield from _note_start(log, before_offset)
+    count = sum(1 for segment in log.segments[1:] if segment.base_offset <= before_offset)
+    for segment in log.segments[:count]:
+        retired += log.retire(segment)
+        log.splice(0, 1, [])
+        log.start_offset = max(log.start_offset, log.segments[0].base_offset)
+        if not noted:
+            yield Sync(folders=(log.folder,))
+    log.epochs.truncate_start(log.start_offset)
+    return count
+
+
+def _note_start(log: Log, offset: int) -> Steps[bool]:
+    """Store where a log will start; tell whether the disk took it."""
+    try:
+        yield from advance_start(log, offset)
+    except OSError:
+        return False
+    return True
+
+
+def _truncated(log: Log) -> ChangeAbandonedError:
+    return ChangeAbandonedError(f"the log was truncated to {log.end_offset} meanwhile")
