@@ -72,12 +72,10 @@ def create(admin: AdminClient, *topics: NewTopic) -> None:
 
 def fill(broker: Broker, topic: str, partitions: int, count: int = 1) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 0})
-    for number in range(count):
+    for _ in range(count):
         for partition in range(partitions):
             producer.produce(topic, bytes(300), b"key", partition, timestamp=1)
-        if number % 10 == 9:
-            producer.flush()
-    producer.flush()
+        producer.flush()  # a batch of several records would be larger than a segment may be
 
 
 def test_records_are_deleted(broker: Broker, syncs: Syncs) -> None:
