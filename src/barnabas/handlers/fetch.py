@@ -3,7 +3,9 @@
 Whole batches are returned, from the one that holds the offset on, and at least one even over the
 limits. The answer waits until `min_bytes` are there, something went wrong, or `max_wait` is over.
 What was stored before this process started is checked first; one look of a fetch does only a little
-of that, and is served no more than was checked (`node/reading.py`).
+of that, and is served no more than was checked (`node/reading.py`). Where that is nothing, the
+answer waits for the check, whatever `max_wait` is: some clients take an empty answer for the end of
+the log.
 With read_committed nothing is returned from the last stable offset on, and the transactions that
 were aborted are listed: the client leaves out their records. Consumers that say where they stand
 are sent to a copy nearby that is in sync (KIP-392), and every copy serves consumers up to the high
@@ -57,6 +59,9 @@ NEWS_WAIT_MS = 10
 """How long a follower's fetch waits for records that its leader's progress can be told with: a
 fetch waits its time only while the follower knows the high watermark (KIP-1166)."""
 
+CHECK_WAIT_MS = 5_000
+"""How long a fetch waits for stored records to be checked, at least."""
+
 Found = list[tuple[Followed, FetchResult]]
 
 
@@ -78,8 +83,7 @@ def handle(
         note_progress(node, request)
     fetch = Fetch(node, request, context, follower, everything=everything)
     found, size, failed = fetch.look()
-    enough = size >= fetch.min_bytes or failed or request.max_wait_ms <= 0
-    if enough or not follower.followed:
+    if fetch.is_over(size, failed=failed) or not follower.followed:
         return fetch.answer(found, size)
     return fetch.wait(found)
 
@@ -186,6 +190,13 @@ class Fetch:
                 found.append((followed, result))
         return found, size, failed
 
+    def is_over(self, size: int, *, failed: bool) -> bool:
+        """Tell whether a look found what the answer waits for, or the answer does not wait."""
+        if size >= self.min_bytes or failed:
+            return True
+        checks = self.allowance.is_spent and not size
+        return self.request.max_wait_ms <= 0 and not checks
+
     def _is_drained(self, followed: Followed, result: FetchResult) -> bool:
         """Tell whether there is nothing more for now."""
         offset = followed.wanted.fetch_offset
@@ -200,7 +211,10 @@ class Fetch:
         if not self.in_session:
             for followed in self.follower.followed.values():
                 followed.attach(self.node.replica(followed.key, followed.wanted.partition))
-        self.timer = self.node.timers.after(self.request.max_wait_ms, self._time_out)
+        patience_ms = self.request.max_wait_ms
+        if self.allowance.is_spent:
+            patience_ms = max(patience_ms, CHECK_WAIT_MS)
+        self.timer = self.node.timers.after(patience_ms, self._time_out)
         self.follower.waiting = self._look_again
         self.follower.give_up = self._time_out
         if self.request.replica_id >= 0:
@@ -261,7 +275,7 @@ class Fetch:
             self._stop_waiting()
             self.pending.fail(error)
             return
-        if size >= self.min_bytes or failed or at_last:
+        if at_last or self.is_over(size, failed=failed):
             self._stop_waiting()
             self.pending.complete_with(lambda: self.answer(found, size))
 

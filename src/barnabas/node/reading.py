@@ -51,7 +51,7 @@ def read(
 
 
 def _check(partition: "Partition", unchecked: UncheckedError) -> Steps[None]:
-    """Check some blocks, and have everyone who reads the partition look again after each."""
+    """Check some blocks, and have consumers and followers look again after each."""
     segment, position = unchecked.segment, unchecked.start
     end = min(unchecked.end, position + BLOCKS_AHEAD * BLOCK_BYTES)
     work = Work()

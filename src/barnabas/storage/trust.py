@@ -31,14 +31,17 @@ BYTES_PER_UNIT = 2048
 class Allowance:
     """How many bytes may still be checked before an answer is given."""
 
-    __slots__ = ("_left",)
+    __slots__ = ("_left", "is_spent")
 
     def __init__(self, bytes_max: int = FETCH_ALLOWANCE_BYTES) -> None:
         self._left = bytes_max
+        self.is_spent = False
+        """Whether it did not cover something."""
 
     def covers(self, size: int) -> bool:
         """Take so many bytes from the allowance, if there are as many left."""
         if size > self._left:
+            self.is_spent = True
             return False
         self._left -= size
         return True

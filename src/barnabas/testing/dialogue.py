@@ -197,7 +197,7 @@ class Dialogue:
     def restart(self, *, crash: bool = False) -> None:
         """Stop and start again on the same folder; a crash leaves without a word."""
         if not crash:
-            self._stop()
+            self.stop()
         self.node = self._start()
 
     def _once_more(self, frame: memoryview) -> Answer:
@@ -223,7 +223,8 @@ class Dialogue:
         self.settle()
         return node
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
+        """Sync everything and stop cleanly, for another broker to go on with the folder."""
         for partition in self.node.partitions.values():
             partition.flush()
         self.release_syncs()

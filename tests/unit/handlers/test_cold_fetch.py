@@ -1,20 +1,26 @@
 """Fetches of what was stored before a start: checked first, and a little in each event."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from barnabas.handlers.fetch import CHECK_WAIT_MS
 from barnabas.model.steps import EVENT_UNITS
+from barnabas.protocol.records import batches
 from barnabas.storage.trust import BATCH_UNITS, BLOCK_BYTES, FETCH_ALLOWANCE_BYTES
 from barnabas.testing.batches import make_batch
 from barnabas.testing.dialogue import START_MS, Dialogue
-from barnabas.testing.requests import create_topic, delete_topic, fetch, fetch_request, read
+from barnabas.testing.requests import create_topic, delete_topic, fetch, fetch_request
 
 BY_NAME = 12
 BATCH = bytes(make_batch([(None, b"")], timestamp=START_MS))
 COUNT = (BLOCK_BYTES + 200_000) // len(BATCH)
 """So many small batches fill a block, and a part of the next."""
+
+
+def offsets_in(content: bytes | None) -> list[int]:
+    """Return the offsets of batches of one record each."""
+    return [header.base_offset for header, _ in batches(content or b"")]
 
 
 def fill(talk: Dialogue, topic: str, count: int) -> None:
@@ -44,30 +50,41 @@ def test_a_fetch_waits_while_what_it_wants_is_checked(cold: Dialogue) -> None:
         events += 1
         cold.step_scan()
     ((result,),) = [t.partitions for t in exchange.answer.responses]
-    offsets = [record.offset for record in read(result.records)]
+    offsets = offsets_in(result.records)
     assert offsets == list(range(len(offsets)))
     assert BLOCK_BYTES <= len(result.records) < BLOCK_BYTES + len(BATCH)
     assert events >= len(offsets) * BATCH_UNITS // EVENT_UNITS
     # The rest is checked by now, too, for the consumer that goes on.
     cold.release_scans()
     rest = fetch(cold, "a", len(offsets))
-    assert [r.offset for r in read(rest.records)] == list(range(len(offsets), COUNT))
+    assert offsets_in(rest.records) == list(range(len(offsets), COUNT))
 
 
-def test_a_fetch_that_does_not_wait_gets_it_the_next_time(cold: Dialogue) -> None:
-    first = fetch(cold, "a")
-    assert (first.error_code, first.records or b"") == (0, b"")
-    assert first.high_watermark == COUNT
-    fetch(cold, "a", 1)
+def test_a_fetch_that_does_not_want_to_wait_waits_for_the_check_alone(cold: Dialogue) -> None:
+    limits = {"max_wait_ms": 0, "min_bytes": 1 << 24}
+    first, second = (cold.send(fetch_request("a", n, **limits), BY_NAME) for n in range(2))
+    assert first.waiting
+    assert second.waiting
     assert len(cold.scans) == 1  # one check at a time
-    cold.release_scans()
-    assert read(fetch(cold, "a").records)[0].offset == 0
+    while first.content is None:
+        cold.step_scan()
+    for offset, exchange in enumerate((first, second)):
+        ((result,),) = [t.partitions for t in exchange.answer.responses]
+        assert offsets_in(result.records)[0] == offset
+
+
+def test_a_check_that_takes_very_long_is_not_waited_for(cold: Dialogue) -> None:
+    exchange = cold.send(fetch_request("a"), BY_NAME)
+    cold.pass_time(CHECK_WAIT_MS)
+    ((result,),) = [t.partitions for t in exchange.answer.responses]
+    assert (result.error_code, result.high_watermark) == (0, COUNT)
+    assert not result.records
 
 
 def test_what_was_written_since_the_start_is_served_at_once(cold: Dialogue) -> None:
     cold.node.find("a", 0).append(memoryview(bytearray(BATCH)), START_MS)
     cold.settle()
-    assert [r.offset for r in read(fetch(cold, "a", COUNT).records)] == [COUNT]
+    assert offsets_in(fetch(cold, "a", COUNT).records) == [COUNT]
     assert not cold.scans
 
 
@@ -79,23 +96,16 @@ def test_a_deleted_topic_ends_the_check(cold: Dialogue) -> None:
     assert not exchange.waiting
 
 
-def fetch_checked(talk: Dialogue, offset: int) -> Any:
-    """Fetch once more after everything that a first fetch asked for was checked."""
-    fetch(talk, "a", offset)
-    while talk.scans:
-        talk.step_scan()
-    return fetch(talk, "a", offset)
-
-
 @pytest.mark.parametrize("bad", [5_000, COUNT - 10])
 def test_damage_is_told_and_what_is_around_it_is_served(cold: Dialogue, bad: int) -> None:
     with Path(cold.node.find("a", 0).log.active.file.path).open("r+b") as file:
         file.seek(bad * len(BATCH) + 65)
         file.write(b"\xff")
-    assert read(fetch_checked(cold, 0).records)[0].offset == 0
-    assert [r.offset for r in read(fetch_checked(cold, bad - 1).records)] == [bad - 1]
-    assert fetch_checked(cold, bad).error_code == 2
-    assert read(fetch_checked(cold, bad + 1).records)[0].offset == bad + 1
+    cold.hold_scans = False
+    assert offsets_in(fetch(cold, "a", 0).records)[0] == 0
+    assert offsets_in(fetch(cold, "a", bad - 1).records) == [bad - 1]
+    assert fetch(cold, "a", bad).error_code == 2
+    assert offsets_in(fetch(cold, "a", bad + 1).records)[0] == bad + 1
     assert [n.event for n in cold.notices if n.level == "error"] == ["stored records are damaged"]
 
 
@@ -110,7 +120,7 @@ def test_small_logs_are_checked_at_once_up_to_an_allowance(tmp_path: Path) -> No
     request = fetch_request("a")
     request.topics = topics
     answer = talk.ask(request, BY_NAME)
-    found = [len(read(t.partitions[0].records)) for t in answer.responses]
+    found = [len(offsets_in(t.partitions[0].records)) for t in answer.responses]
     assert found == [each, each, each, 0]
     talk.release_scans()
-    assert len(read(fetch(talk, "d").records)) == each
+    assert len(offsets_in(fetch(talk, "d").records)) == each

@@ -1,0 +1,126 @@
+"""A polite client over a real socket, while the broker does for another what takes long.
+
+What matters is the order of answers: the polite client asks second and is answered first.
+"""
+
+import select
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from barnabas.protocol.compression import Codec, compress
+from barnabas.protocol.message import Message
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.fetch import FetchResponse
+from barnabas.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from barnabas.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from barnabas.protocol.records import HEADER_BYTES, Record, build, checksum
+from barnabas.testing.broker import Broker
+from barnabas.testing.dialogue import START_MS, Dialogue
+from barnabas.testing.raw_client import RawClient
+from barnabas.testing.requests import create_topic, fetch_request, produce
+
+PARTITIONS = 20
+RECORDS = 10_000
+SMALL_BATCHES = 20_000
+MESSAGE_TOO_LARGE = 10
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """Return a broker that has just started on topics that others have filled."""
+    folder: Path = tmp_path_factory.mktemp("data")
+    talk = Dialogue(folder)
+    create_topic(talk, "large", PARTITIONS)
+    large = build([Record(n, START_MS + n, None, b"") for n in range(RECORDS)])
+    for number in range(PARTITIONS):
+        produce(talk, "large", large, partition=number)
+    create_topic(talk, "small")
+    small = bytes(build([Record(0, START_MS, None, b"")]))
+    for _ in range(SMALL_BATCHES):
+        talk.node.find("small", 0).append(memoryview(bytearray(small)), START_MS)
+    create_topic(talk, "compacted", config={"cleanup.policy": "compact"})
+    talk.settle()
+    talk.stop()
+    with Broker(folder) as running:
+        yield running
+
+
+@pytest.fixture
+def clients(broker: Broker) -> Iterator[tuple[RawClient, RawClient]]:
+    """Return a client that asks for much, and a polite one."""
+    host, port = broker.bootstrap.split(":")
+    with RawClient((host, int(port))) as greedy, RawClient((host, int(port))) as polite:
+        yield greedy, polite
+
+
+def is_overtaken(greedy: RawClient, polite: RawClient, request: Message, version: int) -> bool:
+    """Tell whether the polite client is answered before the one that asked for much."""
+    greedy.send_request(request, version)
+    polite.ask(ApiVersionsRequest(), 0, ApiVersionsResponse)
+    return not select.select([greedy.socket], [], [], 0)[0]
+
+
+def produced(content: bytes) -> ProduceRequest:
+    data = PartitionProduceData(index=0, records=content)
+    topic = TopicProduceData(name="compacted", partition_data=[data])
+    return ProduceRequest(acks=1, timeout_ms=30_000, topic_data=[topic])
+
+
+def of_many_records(count: int) -> bytes:
+    """Return a batch of the smallest records with a key, packed into a few bytes."""
+    packed = compress(Codec.ZSTD, bytes([14, 0, 0, 0, 2, 107, 0, 0]) * count)
+    batch = build([Record(0, START_MS, b"k", b"")])[:HEADER_BYTES] + packed
+    batch[8:12] = (len(batch) - 12).to_bytes(4, "big")
+    batch[21:23] = int(Codec.ZSTD).to_bytes(2, "big")
+    batch[23:27] = (count - 1).to_bytes(4, "big")
+    batch[57:61] = count.to_bytes(4, "big")
+    batch[17:21] = checksum(batch).to_bytes(4, "big")
+    return bytes(batch)
+
+
+def test_look_ups_by_time_hold_up_no_other_client(clients: tuple[RawClient, RawClient]) -> None:
+    greedy, polite = clients
+    last_ms = START_MS + RECORDS - 1
+    wanted = [ListOffsetsPartition(partition_index=n, timestamp=last_ms) for n in range(PARTITIONS)]
+    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name="large", partitions=wanted)])
+    assert is_overtaken(greedy, polite, request, 7)
+    (topic,) = greedy.receive(ListOffsetsResponse, 7).topics
+    assert [each.offset for each in topic.partitions] == [RECORDS - 1] * PARTITIONS
+
+
+def test_a_batch_of_very_many_records_holds_up_no_other_client(
+    clients: tuple[RawClient, RawClient],
+) -> None:
+    greedy, polite = clients
+    assert is_overtaken(greedy, polite, produced(of_many_records(200_000)), 9)
+    (topic,) = greedy.receive(ProduceResponse, 9).responses
+    assert topic.partition_responses[0].error_code == 0
+
+
+def test_a_batch_of_more_records_than_are_opened_is_refused(
+    clients: tuple[RawClient, RawClient],
+) -> None:
+    answer = clients[0].ask(produced(of_many_records(1_100_000)), 9, ProduceResponse)
+    assert answer.responses[0].partition_responses[0].error_code == MESSAGE_TOO_LARGE
+
+
+def test_a_first_read_of_stored_records_holds_up_no_other_client(
+    clients: tuple[RawClient, RawClient],
+) -> None:
+    greedy, polite = clients
+    request = fetch_request("small", partition_max_bytes=1 << 24, max_bytes=1 << 24)
+    assert is_overtaken(greedy, polite, request, 11)
+    (topic,) = greedy.receive(FetchResponse, 11).responses
+    assert len(topic.partitions[0].records or b"") >= 1 << 20
