@@ -46,7 +46,12 @@ def fill(bootstrap: str) -> None:
 
 def read(bootstrap: str) -> list[int]:
     consumer = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": "g", "enable.auto.commit": False}
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "g",
+            "enable.auto.commit": False,
+            "max.partition.fetch.bytes": 50_000_000,
+        }
     )
     consumer.assign([TopicPartition("t", 0, 0)])
     found: list[int] = []

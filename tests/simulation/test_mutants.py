@@ -231,7 +231,7 @@ def backlog_cannot_be_written(patch: pytest.MonkeyPatch) -> None:
 
     def take(self: Any) -> None:
         if self._backlog is not None:
-            self._backlog = bytes(self._backlog)
+            self._backlog = memoryview(bytes(self._backlog))
         original(self)
 
     patch.setattr(Connection, "_take_backlog", take)

@@ -18,13 +18,13 @@ CUT_CHANCE = 0.2
 SHORT_CHANCE = 0.1
 
 
-def drawn_limits(rng: Random) -> Limits:
-    """Draw where a broker's connections stop reading."""
+def drawn_limits(rng: Random, turns: Random) -> Limits:
+    """Draw where a broker's connections stop reading, and how long their turns are."""
     return Limits(
         receive_bytes=rng.choice((200, 4_096, 65_536)),
         queued_bytes=rng.choice((100, 1_048_576)),
         queued_answers=rng.choice((2, 1_000)),
-        frames_per_event=rng.choice((1, 3, 256)),
+        frames_per_event=turns.choice((1, 3, 256)),
     )
 
 

@@ -104,7 +104,7 @@ class Host:
         self._callers: dict[Link, Caller] = {}
         self._edge = Random(f"{world.seed} {name}")
         """Chance of its own: how bytes arrive must not change what else a seed draws."""
-        self._limits = drawn_limits(self._edge)
+        self._limits = drawn_limits(self._edge, Random(f"{world.seed} {name} turns"))
         self._armed_ms: int | None = None
 
     def start(self) -> None:
