@@ -39,6 +39,7 @@ class OpenFiles:
         self._open: set[int] = set()
         # The least recently used first. Weak, or the files of a deleted topic would stay open.
         self._held: dict[ReferenceType[Holder], None] = {}
+        self._newest: ReferenceType[Holder] | None = None
         self._tidy_at = TIDY_FROM
 
     def share(self, pool: int, others: Sized = ()) -> None:
@@ -66,8 +67,11 @@ class OpenFiles:
     def hold(self, holder: Holder) -> None:
         """Remember that a holder has just opened or used a file that it can do without."""
         key = ref(holder)
+        if key is self._newest:  # one read uses its file several times
+            return
         self._held.pop(key, None)
         self._held[key] = None
+        self._newest = key
         if len(self._held) >= self._tidy_at:
             self._held = {each: None for each in self._held if each() is not None}
             self._tidy_at = max(TIDY_FROM, 2 * len(self._held))
@@ -75,12 +79,14 @@ class OpenFiles:
     def keep(self, holder: Holder) -> None:
         """Remember that a holder needs its file from now on."""
         self._held.pop(ref(holder), None)
+        self._newest = None
 
     def make_room(self) -> bool:
         """Close what was not used for longest, until one more may be open; tell whether it may."""
         while len(self._open) >= self.limit and self._held:
             least_used = next(iter(self._held))
             del self._held[least_used]
+            self._newest = None
             holder = least_used()
             if holder is not None:
                 holder.let_go()
