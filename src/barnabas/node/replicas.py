@@ -105,7 +105,6 @@ class Replicas:
         """Have a copy lead, follow another, or wait until another leads."""
         if _epochs(placed) < _epochs(partition.placed):
             return  # the controller's answer was faster than the image, and says more
-        self._ahead.pop(partition, None)
         now_ms = self._node.timers.now_ms
         self._declined.pop(partition, None)
         if placed.leader == self._me and partition.is_unfit and len(placed.isr) > 1:
@@ -210,7 +209,7 @@ class Replicas:
             self.throttle.limit(catch_up_rate(self._node.image, self._me, rate))
         for partition in [each for each in self._copies if each.retired]:
             del self._copies[partition]
-        for partition in [each for each in self._ahead if each.retired]:
+        for partition in [each for each in self._ahead if not self._is_ahead(each)]:
             del self._ahead[partition]
         if changes is None or any(isinstance(change, BrokerChanged) for change in changes):
             for partition in list(self._led):
@@ -410,6 +409,14 @@ class Replicas:
             return
         self._node.local.give_role(partition, placed)
         self._ahead[partition] = placed
+
+    def _is_ahead(self, partition: Partition) -> bool:
+        """Tell whether the image still does not say what the controller answered."""
+        topic = self._node.image.topic_by_id(partition.topic_id)
+        if topic is None or partition.retired:
+            return False
+        placed = topic.partitions[partition.name.partition]
+        return _epochs(placed) < _epochs(self._ahead[partition])
 
     def _is_proposing(self, partition: Partition) -> bool:
         in_sync = partition.in_sync

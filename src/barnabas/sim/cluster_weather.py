@@ -150,7 +150,9 @@ class ClusterWeather(Weather):
         """No leader may refuse appends for long while another replica could take them."""
         for partition in () if host.node is None else host.node.partitions.values():
             refused_ms = partition.append_failures.refused_for_ms
-            if partition.leads and len(partition.isr) > 1 and refused_ms > REFUSED_MS_MAX:
+            if refused_ms <= REFUSED_MS_MAX or len(partition.isr) == 1:
+                continue
+            if self._cluster.leader_of(partition.name) is host:  # it may not have heard yet
                 raise InvariantError(
                     f"{host.name} leads {partition.name} of {partition.isr} and has refused "
                     f"appends for {refused_ms} ms"
