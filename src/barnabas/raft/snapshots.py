@@ -26,7 +26,7 @@ from barnabas.storage.changes import Steps, Sync, beside, emptied_beside
 from barnabas.storage.walk import plausible
 
 SUFFIX = ".checkpoint"
-RECORDS_A_BATCH = 200
+RECORDS_A_BATCH = 100
 """So many records are made into a batch within one event of the loop."""
 
 Pair = tuple[bytes, bytes]
