@@ -120,6 +120,7 @@ def test_a_full_disk_is_told_once_and_over_once() -> None:
         assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     refused: list[Exception] = []
     partition.delete_before(1).when_done(lambda _: None, refused.append)
+    edge.settle()
     assert [error.code for error in refused if isinstance(error, ApiError)] == [
         ErrorCode.KAFKA_STORAGE_ERROR
     ]
@@ -219,3 +220,31 @@ def test_what_comes_behind_a_refused_batch_is_refused_for_the_same_reason() -> N
     assert [send(partition, 2), send(partition, 3), send(partition, 4)] == [2, 3, 4]
     # From here on it has no excuse.
     assert refusal(partition, 9) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def delete(edge: Edge, partition: Partition, offset: int, answered: list[int]) -> None:
+    answer = partition.delete_before(offset)
+    answer.when_done(lambda _: answered.append(offset))
+    edge.settle()
+
+
+def test_requests_to_delete_records_are_carried_out_together() -> None:
+    edge, partition = topic()
+    for _ in range(6):
+        send(partition)
+    edge.settle()
+    edge.hold_syncs = True
+    answered: list[int] = []
+    delete(edge, partition, 2, answered)
+    delete(edge, partition, 5, answered)
+    delete(edge, partition, 3, answered)
+    rounds = 0
+    while edge.held:
+        assert len(edge.held) == 1
+        assert not answered
+        edge.release()
+        rounds += 1
+    assert (answered, partition.log.start_offset, rounds) == ([2, 5, 3], 5, 3)
+    edge.hold_syncs = False
+    delete(edge, partition, 4, answered)
+    assert (answered[-1], partition.log.start_offset) == (4, 5)
