@@ -66,7 +66,11 @@ class LogChanges:
         return answer
 
     def _delete(self) -> Steps[None]:
-        """Delete what was asked for by the time that this change has its turn."""
+        """Delete what was asked for by the time that this change has its turn.
+
+        A request may name a thousand partitions, and each is to have an event of its own.
+        """
+        yield Sync()
         self._deleting, self._deletions = self._deletions, []
         highest = max(each.before_offset for each in self._deleting)
         yield from advance_start(self._log, highest)

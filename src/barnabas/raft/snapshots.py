@@ -28,7 +28,7 @@ from barnabas.storage.walk import plausible
 
 SUFFIX = ".checkpoint"
 FILE_NAME = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
-RECORDS_A_BATCH = 200
+RECORDS_A_BATCH = 100
 """So many records are made into a batch within one event of the loop."""
 
 Pair = tuple[bytes, bytes]

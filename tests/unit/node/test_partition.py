@@ -121,6 +121,7 @@ def test_a_full_disk_is_told_once_and_over_once() -> None:
         assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     refused: list[Exception] = []
     partition.delete_before(1).when_done(lambda _: None, refused.append)
+    edge.settle()
     assert [error.code for error in refused if isinstance(error, ApiError)] == [
         ErrorCode.KAFKA_STORAGE_ERROR
     ]
@@ -235,3 +236,31 @@ def test_a_step_of_the_calendar_does_not_make_a_refusal_forgotten() -> None:
     assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     edge.pass_time(REMEMBERED_MS)
     assert refusal(partition, 2) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def delete(edge: Edge, partition: Partition, offset: int, answered: list[int]) -> None:
+    answer = partition.delete_before(offset)
+    answer.when_done(lambda _: answered.append(offset))
+    edge.settle()
+
+
+def test_requests_to_delete_records_are_carried_out_together() -> None:
+    edge, partition = topic()
+    for _ in range(6):
+        send(partition)
+    edge.settle()
+    edge.hold_syncs = True
+    answered: list[int] = []
+    delete(edge, partition, 2, answered)
+    delete(edge, partition, 5, answered)
+    delete(edge, partition, 3, answered)
+    rounds = 0
+    while edge.held:
+        assert len(edge.held) == 1
+        assert not answered
+        edge.release()
+        rounds += 1
+    assert (answered, partition.log.start_offset, rounds) == ([2, 5, 3], 5, 3)
+    edge.hold_syncs = False
+    delete(edge, partition, 4, answered)
+    assert (answered[-1], partition.log.start_offset) == (4, 5)
