@@ -458,14 +458,7 @@ class Partition:
 
     def aborted(self, offset: int, piece: FileSlice | None) -> tuple[tuple[int, int], ...]:
         """Return producer and first offset of aborted transactions that overlap what was read."""
-        if piece is None:
-            return ()
-        try:
-            found = self.log.aborted_in(offset, piece)
-        except OSError as error:
-            self.complain("the disk refused a read", offset, error)
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
-        return tuple((entry.producer_id, entry.first_offset) for entry in found)
+        return () if piece is None else reading.aborted(self, offset, piece)
 
     def check_leader_epoch(self, epoch: int) -> None:
         """Refuse a client that knows an older or a newer leader than this one."""

@@ -73,3 +73,13 @@ def _check(partition: "Partition", unchecked: UncheckedError) -> Steps[None]:
 def _look_again(partition: "Partition") -> None:
     for reader in [*partition.watchers, *partition.copiers]:
         reader.on_progress()
+
+
+def aborted(partition: "Partition", offset: int, piece: FileSlice) -> tuple[tuple[int, int], ...]:
+    """Return producer and first offset of aborted transactions that overlap what was read."""
+    try:
+        found = partition.log.aborted_in(offset, piece)
+    except OSError as error:
+        partition.complain("the disk refused a read", offset, error)
+        raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+    return tuple((entry.producer_id, entry.first_offset) for entry in found)
