@@ -1,13 +1,28 @@
-"""Answers that are made of other answers, some of which are not there yet."""
+"""Answers that are made of other answers, some of which are not there yet, or in steps."""
 
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar, cast
 
+from barnabas.effects import Scan
+from barnabas.handlers.context import RequestContext
 from barnabas.model.pending import Pending
+from barnabas.model.steps import Rest, Steps, begin, for_answer
 from barnabas.model.timers import Timers
+from barnabas.node.node import Node
 
 T = TypeVar("T")
 R = TypeVar("R")
+LANE = "large answers"
+
+
+def in_steps(node: Node, steps: Steps[T], context: RequestContext) -> T | Pending[T]:
+    """Return what some work gives, at once where that takes no longer than an event may."""
+    begun = begin(steps)
+    if not isinstance(begun, Rest):
+        return begun
+    pending: Pending[T] = Pending()
+    node.outbox.append(Scan(LANE, context.client, for_answer(begun, pending)))
+    return pending
 
 
 def all_of(answers: Sequence[T | Pending[T]]) -> Pending[list[T]]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 from barnabas.controller.configs import DynamicSource, altered_names, dynamic_values
 from barnabas.controller.topics import check_name
+from barnabas.handlers.answers import in_steps
 from barnabas.handlers.config_resources import check_broker, resource_type
 from barnabas.handlers.context import RequestContext
 from barnabas.metadata import broker_config, topic_config
@@ -17,7 +18,7 @@ from barnabas.metadata.image import TopicImage
 from barnabas.metadata.topic_config import WANTED_FACTOR
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.pending import Pending
-from barnabas.model.pieces import Work, in_pieces
+from barnabas.model.steps import Steps, Work
 from barnabas.node.node import Node
 from barnabas.protocol.codec import encoder
 from barnabas.protocol.message import Encoded
@@ -30,8 +31,10 @@ from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 
-RESOURCES_AT_ONCE = 20
-"""How many topics and brokers are described in one event."""
+AT_ONCE_MAX = 10
+"""How many topics and brokers are described without steps."""
+UNITS = 500
+"""What it costs to describe one of them."""
 TOPIC_SOURCE = 1
 BROKER_SOURCE = 2
 ALL_BROKERS_SOURCE = 3
@@ -48,21 +51,21 @@ def handle(
     node: Node, request: DescribeConfigsRequest, context: RequestContext
 ) -> DescribeConfigsResponse | Pending[DescribeConfigsResponse]:
     """Describe each resource by itself; many of them in several events."""
-    if len(request.resources) <= RESOURCES_AT_ONCE:
+    if len(request.resources) <= AT_ONCE_MAX:
         return DescribeConfigsResponse(results=[_one(node, r, request) for r in request.resources])
-    work = _encoded_results(node, request, context.version)
-    return in_pieces(node.timers, work, RESOURCES_AT_ONCE).map(
-        lambda results: DescribeConfigsResponse(results=results)
-    )
+    return in_steps(node, _many(node, request, context.version), context)
 
 
-def _encoded_results(node: Node, request: DescribeConfigsRequest, version: int) -> Work[Encoded]:
+def _many(
+    node: Node, request: DescribeConfigsRequest, version: int
+) -> Steps[DescribeConfigsResponse]:
     encode = encoder(DescribeConfigsResult, version)
-    results = Encoded()
+    work, results = Work(), Encoded()
     for resource in request.resources:
         results.append(encode(_one(node, resource, request)))
-        yield 1
-    return results
+        if work.spend(UNITS):
+            yield None
+    return DescribeConfigsResponse(results=results)
 
 
 def _one(

@@ -2,9 +2,10 @@
 
 from collections import defaultdict
 
+from barnabas.handlers.answers import in_steps
 from barnabas.handlers.context import RequestContext
 from barnabas.model.pending import Pending
-from barnabas.model.pieces import Work, in_pieces
+from barnabas.model.steps import Steps, Work
 from barnabas.node.node import Node
 from barnabas.node.partition import Partition
 from barnabas.protocol.codec import encoder
@@ -17,13 +18,13 @@ from barnabas.protocol.messages.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 
-PARTITIONS_AT_ONCE = 500
-"""How many partitions are described in one event."""
+UNITS = 6
+"""What it costs to describe a partition or a topic."""
 
 
 def handle(
     node: Node, request: DescribeLogDirsRequest, context: RequestContext
-) -> Pending[DescribeLogDirsResponse]:
+) -> DescribeLogDirsResponse | Pending[DescribeLogDirsResponse]:
     """Say how large the logs are; no topics asked for is all of them."""
     wanted = None
     if request.topics is not None:
@@ -32,24 +33,15 @@ def handle(
     for name, partition in node.partitions.items():
         if wanted is None or name in wanted:
             by_topic[name.topic].append(partition)
-    work = _encoded_topics(by_topic, context.version)
-    encode = encoder(DescribeLogDirsResult, context.version)
-
-    def response(topics: Encoded) -> DescribeLogDirsResponse:
-        folder = node.settings.broker.data_dir
-        total, usable = node.disk.space(folder)
-        result = DescribeLogDirsResult(
-            log_dir=folder, topics=topics, total_bytes=total, usable_bytes=usable
-        )
-        return DescribeLogDirsResponse(results=Encoded([encode(result)]))
-
-    return in_pieces(node.timers, work, PARTITIONS_AT_ONCE).map(response)
+    return in_steps(node, _described(node, by_topic, context.version), context)
 
 
-def _encoded_topics(by_topic: dict[str, list[Partition]], version: int) -> Work[Encoded]:
+def _described(
+    node: Node, by_topic: dict[str, list[Partition]], version: int
+) -> Steps[DescribeLogDirsResponse]:
     encode_topic = encoder(DescribeLogDirsTopic, version)
     encode_partition = encoder(DescribeLogDirsPartition, version)
-    topics = Encoded()
+    work, topics = Work(), Encoded()
     for name, found in by_topic.items():
         partitions = Encoded()
         for partition in found:
@@ -57,7 +49,15 @@ def _encoded_topics(by_topic: dict[str, list[Partition]], version: int) -> Work[
                 partition_index=partition.name.partition, partition_size=partition.log.size
             )
             partitions.append(encode_partition(described))
-            yield 1
+            if work.spend(UNITS):
+                yield None
         topics.append(encode_topic(DescribeLogDirsTopic(name=name, partitions=partitions)))
-        yield 1
-    return topics
+        if work.spend(UNITS):
+            yield None
+    folder = node.settings.broker.data_dir
+    total, usable = node.disk.space(folder)
+    result = DescribeLogDirsResult(
+        log_dir=folder, topics=topics, total_bytes=total, usable_bytes=usable
+    )
+    encoded = encoder(DescribeLogDirsResult, version)(result)
+    return DescribeLogDirsResponse(results=Encoded([encoded]))

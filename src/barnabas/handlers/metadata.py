@@ -8,13 +8,13 @@ The controller is named where it is a broker: any broker takes its requests and 
 from collections.abc import Container
 
 from barnabas.controller.topics import check_name
-from barnabas.handlers.answers import all_of
+from barnabas.handlers.answers import all_of, in_steps
 from barnabas.handlers.context import RequestContext
 from barnabas.metadata.image import PartitionImage, TopicImage
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import NO_TOPIC_ID
 from barnabas.model.pending import Pending
-from barnabas.model.pieces import Work, in_pieces
+from barnabas.model.steps import Steps, Work
 from barnabas.node.node import Node
 from barnabas.protocol.codec import encoder
 from barnabas.protocol.message import Encoded
@@ -32,8 +32,10 @@ NAMELESS_FROM = 12
 TOPIC_OPERATIONS = 3576
 CLUSTER_OPERATIONS = 8096
 """Everything is allowed, as bits, while there are no ACLs."""
-PARTITIONS_AT_ONCE = 500
-"""How many partitions are described in one event."""
+AT_ONCE_MAX = 500
+"""How many topics and partitions are described without steps."""
+UNITS = 8
+"""What it costs to describe one of them."""
 
 
 def handle(
@@ -43,8 +45,8 @@ def handle(
     refused: dict[str, ErrorCode] = {}
     making = [_make(node, name, context, refused) for name in _to_create(node, request, context)]
     if not making:
-        if _wants_all(request, context) and _count(node) > PARTITIONS_AT_ONCE:
-            return _all_in_pieces(node, request, context)
+        if _wants_all(request, context) and _count(node) > AT_ONCE_MAX:
+            return in_steps(node, _all(node, request, context), context)
         return _response(node, request, context, refused)
     return all_of(list[Pending[None] | None](making)).map(
         lambda _: _response(node, request, context, refused)
@@ -56,31 +58,23 @@ def _count(node: Node) -> int:
     return sum(1 + len(topic.partitions) for topic in node.image.topics.values())
 
 
-def _all_in_pieces(
-    node: Node, request: MetadataRequest, context: RequestContext
-) -> Pending[MetadataResponse]:
-    """Describe every topic, some in each event, each as it is then."""
+def _all(node: Node, request: MetadataRequest, context: RequestContext) -> Steps[MetadataResponse]:
+    """Describe every topic that there is now, each as it is when its turn comes."""
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else None
-    work = _encoded_topics(node, context.version, operations)
-    return in_pieces(node.timers, work, PARTITIONS_AT_ONCE).map(
-        lambda topics: _around(node, request, topics)
-    )
-
-
-def _encoded_topics(node: Node, version: int, operations: int | None) -> Work[Encoded]:
-    encode_topic = encoder(MetadataResponseTopic, version)
-    encode_partition = encoder(MetadataResponsePartition, version)
-    topics = Encoded()
+    encode_topic = encoder(MetadataResponseTopic, context.version)
+    encode_partition = encoder(MetadataResponsePartition, context.version)
+    work, topics, living = Work(), Encoded(), _living(node)
     for topic in list(node.image.topics.values()):
-        partitions, living = Encoded(), _living(node)
+        partitions = Encoded()
         for index, partition in enumerate(node.replicas.newest(topic)):
-            if index and index % PARTITIONS_AT_ONCE == 0:
-                yield PARTITIONS_AT_ONCE
-                living = _living(node)
             partitions.append(encode_partition(_partition(index, partition, living)))
+            if work.spend(UNITS):
+                yield None
+                living = _living(node)
         topics.append(encode_topic(_described(topic, partitions, operations)))
-        yield 1 + len(partitions) % PARTITIONS_AT_ONCE
-    return topics
+        if work.spend(UNITS):
+            yield None
+    return _around(node, request, topics)
 
 
 def _make(

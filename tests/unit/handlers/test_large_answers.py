@@ -1,8 +1,9 @@
-"""Answers about very many partitions: made piece by piece, and the same as if made at once."""
+"""Answers about very many partitions: made in steps, and the same as if made at once."""
 
 import pytest
 
-from barnabas.handlers import describe_configs, describe_log_dirs, metadata
+from barnabas.handlers import describe_configs, metadata
+from barnabas.model import steps
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -28,27 +29,28 @@ QUESTIONS: list[tuple[Message, int]] = [
 
 
 @pytest.fixture
-def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have two partitions, or one resource, be all that is described in one event."""
-    monkeypatch.setattr(metadata, "PARTITIONS_AT_ONCE", 2)
-    monkeypatch.setattr(describe_log_dirs, "PARTITIONS_AT_ONCE", 2)
-    monkeypatch.setattr(describe_configs, "RESOURCES_AT_ONCE", 1)
+def tiny_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have an event describe one thing only."""
+    monkeypatch.setattr(steps, "EVENT_UNITS", 1)
+    monkeypatch.setattr(metadata, "AT_ONCE_MAX", 0)
+    monkeypatch.setattr(describe_configs, "AT_ONCE_MAX", 0)
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: f"{type(q[0]).__name__}-{q[1]}")
-def test_pieces_make_the_same_answer(
+def test_steps_make_the_same_answer(
     talk: Dialogue, question: tuple[Message, int], request: pytest.FixtureRequest
 ) -> None:
     for name, partitions in SIZES.items():
         create_topic(talk, name, partitions)
     whole = talk.ask(*question)
-    request.getfixturevalue("small_pieces")
+    request.getfixturevalue("tiny_events")
+    talk.hold_scans = True
     exchange = talk.send(*question)
     events = 0
     while exchange.content is None:
-        talk.pass_time(1)
+        talk.step_scan()
         events += 1
-    assert events >= 3
+    assert events >= len(SIZES)
     answer = exchange.answer
     for each in (whole, answer):
         for result in getattr(each, "results", ()):
@@ -57,14 +59,14 @@ def test_pieces_make_the_same_answer(
     assert answer == whole
 
 
-@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.usefixtures("tiny_events")
 def test_a_topic_that_goes_while_topics_are_described(talk: Dialogue) -> None:
     for name, partitions in SIZES.items():
         create_topic(talk, name, partitions)
+    talk.hold_scans = True
     exchange = talk.send(MetadataRequest(topics=None))
     delete_topic(talk, "c")
     create_topic(talk, "e", 9)
-    while exchange.waiting:
-        talk.pass_time(1)
+    talk.release_scans()
     described = {topic.name: len(topic.partitions) for topic in exchange.answer.topics}
     assert described == SIZES, "each topic that was there when the client asked"
