@@ -135,7 +135,7 @@ def test_one_line_says_where_a_healthy_cluster_is(cluster: Cluster) -> None:
     assert cluster.run("cluster", "health").split()[0] == b"healthy"
 
     status = cluster.json("cluster", "status")
-    assert status["health"] == {"verdict": "healthy", "reasons": []}
+    assert status["health"] == {"verdict": "healthy", "reasons": [], "warnings": []}
     assert [each["state"] for each in status["brokers"]] == ["up"] * 3
     assert [each["id"] for each in status["quorum"]["voters"]] == [1, 2, 3]
     assert status["controller"] == status["quorum"]["leader"]
