@@ -5,6 +5,7 @@ that is another machine than it was, here or elsewhere, takes the long way.
 """
 
 from collections.abc import Callable
+from hashlib import blake2b
 from struct import Struct
 
 from barnabas.groups.machine import GroupMachine
@@ -24,6 +25,8 @@ from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, Offset
 
 OFFSET_COMMIT = 8
 CORRELATION_BYTES = 4
+DIGEST_BYTES = 16
+"""Names are as long as clients like: what is remembered of them is not."""
 SHAPE_BYTES = 4_000
 OFFSET_BYTES = 700
 """Measured: the memory that a shape takes, and what each offset adds to it."""
@@ -122,10 +125,11 @@ class CommitShape:
         return answer
 
 
-def signature(header: RequestHeader, request: OffsetCommitRequest, size: int) -> int:
+def signature(header: RequestHeader, request: OffsetCommitRequest, size: int) -> bytes:
     """Return what commits with the same shape have in common, and few others."""
     epoch = request.generation_id_or_member_epoch
-    return hash((header.api_version, size, epoch, request.group_id, request.member_id))
+    facts = (header.api_version, size, epoch, request.group_id, request.member_id)
+    return blake2b(repr(facts).encode(), digest_size=DIGEST_BYTES).digest()
 
 
 def learn(
