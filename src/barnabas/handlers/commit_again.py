@@ -5,6 +5,7 @@ that is another machine than it was, here or elsewhere, takes the long way.
 """
 
 from collections.abc import Callable
+from hashlib import blake2b
 from struct import Struct
 
 from barnabas.groups.machine import GroupMachine
@@ -18,13 +19,14 @@ from barnabas.node.coordinators import CoordinatorSet
 from barnabas.node.node import Node
 from barnabas.node.shard import Shard
 from barnabas.protocol.codec import encoder
-from barnabas.protocol.crc import crc32c
 from barnabas.protocol.headers import RequestHeader, response_header
 from barnabas.protocol.holes import Holes
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 
 OFFSET_COMMIT = 8
 CORRELATION_BYTES = 4
+DIGEST_BYTES = 16
+"""Names are as long as clients like: what is remembered of them is not."""
 SHAPE_BYTES = 4_000
 OFFSET_BYTES = 700
 """Measured: the memory that a shape takes, and what each offset adds to it."""
@@ -123,10 +125,11 @@ class CommitShape:
         return answer
 
 
-def signature(header: RequestHeader, request: OffsetCommitRequest, size: int) -> int:
+def signature(header: RequestHeader, request: OffsetCommitRequest, size: int) -> bytes:
     """Return what commits with the same shape have in common, and few others."""
-    numbers = f"{header.api_version} {size} {request.generation_id_or_member_epoch}"
-    return crc32c(f"{numbers} {request.group_id} {request.member_id}".encode())
+    epoch = request.generation_id_or_member_epoch
+    facts = (header.api_version, size, epoch, request.group_id, request.member_id)
+    return blake2b(repr(facts).encode(), digest_size=DIGEST_BYTES).digest()
 
 
 def learn(

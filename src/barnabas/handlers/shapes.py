@@ -70,8 +70,8 @@ class Shapes:
         self._heads: dict[int, Struct] = {}
         """By its size, the part that is looked up: key and version of the API as one number, the
         correlation id, and the bytes after it."""
-        self._commits_seen: dict[int, int] = {}
-        self._commits_known: dict[int, int] = {}
+        self._commits_seen: dict[bytes, int] = {}
+        self._commits_known: dict[bytes, int] = {}
         """How far a member's last shape reaches."""
         self._unchecked: list[Key] = []
         self._checks = False
