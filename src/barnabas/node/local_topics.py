@@ -10,12 +10,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.effects import MakeDurable, Notice, Remove
+from barnabas.effects import MakeDurable, Notice, Remove, Scan
 from barnabas.metadata import topic_config
 from barnabas.metadata.image import PartitionImage, TopicImage
 from barnabas.metadata.topic_config import TopicConfig
 from barnabas.model.errors import StorageError
 from barnabas.model.ids import TopicId, TopicPartition
+from barnabas.model.pending import Pending
+from barnabas.model.steps import Steps
 from barnabas.node.partition import Partition, log_settings
 from barnabas.storage.changes import Sync
 from barnabas.storage.ownership import Owned, own_folder
@@ -28,7 +30,9 @@ TOPICS_FOLDER = "topics"
 DELETED_FOLDER = "deleted"
 STRANGERS_FOLDER = "strangers"
 REOPEN_AFTER_MS = 1000
-OPENED_AT_ONCE = 50
+OPENED_AT_ONCE = 20
+"""So many logs are opened within one event, once clients or other brokers are served."""
+LANE = "opening of logs"
 NAMED_AT_MOST = 10
 RETIRED_NAME = re.compile("[0-9a-f]{32}(-[0-9]+)?")
 """A topic's id, with the number of a partition where it is one of several."""
@@ -54,6 +58,9 @@ class LocalTopics:
         self._reopening = False
         self._unopened: dict[TopicId, None] = {}
         """Topics of which more is to be opened soon."""
+        self.serves = False
+        """Whether clients may be waiting while logs are opened."""
+        self._when_open: list[Pending[None]] = []
         self._opening = False
         self._turns_left = OPENED_AT_ONCE
         self._to_discard: dict[str, str] = {}
@@ -111,10 +118,25 @@ class LocalTopics:
             if topic_id not in image.names
         ]
         defaults = self._node.topic_defaults
+        if not self._unopened:
+            self._turns_left = OPENED_AT_ONCE
         for topic in topics:
             self._settle(topic, defaults)
         self._open_soon()
         return gone
+
+    def when_open(self) -> Pending[None]:
+        """Answer once no log is left to be opened soon."""
+        answer: Pending[None] = Pending()
+        self._when_open.append(answer)
+        if not self._unopened:
+            self._tell_open()
+        return answer
+
+    def _tell_open(self) -> None:
+        told, self._when_open = self._when_open, []
+        for answer in told:
+            answer.complete(None)
 
     def _settle(self, topic: TopicImage, defaults: dict[str, str]) -> None:
         """Make the copies of one topic agree with the image."""
@@ -208,13 +230,28 @@ class LocalTopics:
             self._refused.discard(topic.topic_id)
 
     def _open_soon(self) -> None:
-        if self._unopened and not self._opening:
-            self._opening = True
+        if not self._unopened or self._opening:
+            return
+        self._opening = True
+        if self._node.is_alone:
+            self._node.outbox.append(Scan(LANE, LANE, self._open_in_steps()))
+        else:
             self._node.timers.after(1, self._open_more)
 
-    def _open_more(self) -> None:
-        """Go on with what was left for later, topic by topic: the others are not looked at yet."""
+    def _open_in_steps(self) -> Steps[None]:
+        while self._unopened:
+            yield None
+            self._open_some()
         self._opening = False
+        self._tell_open()
+
+    def _open_more(self) -> None:
+        self._opening = False
+        self._open_some()
+        self._open_soon()
+
+    def _open_some(self) -> None:
+        """Go on with what was left for later, topic by topic: the others are not looked at yet."""
         self._turns_left = OPENED_AT_ONCE
         defaults = self._node.topic_defaults
         while self._unopened and self._turns_left:
@@ -224,7 +261,6 @@ class LocalTopics:
             if topic is not None:
                 self._settle(topic, defaults)
         self._turns_left = OPENED_AT_ONCE
-        self._open_soon()
 
     def _reopen(self) -> None:
         self._reopening = False
@@ -233,6 +269,10 @@ class LocalTopics:
     def _open(self, topic: TopicImage, wanted: Iterable[int]) -> None:
         opened = self.by_id.setdefault(topic.topic_id, {})
         self.by_name[topic.name] = opened
+        defers = self.serves or not self._node.is_alone
+        if defers and not self._turns_left:
+            self._unopened[topic.topic_id] = None
+            return
         config = self._node.config_of(topic)
         aside = f"{self._data}/{STRANGERS_FOLDER}"
         self._free(self.folder(topic.name))
@@ -244,7 +284,7 @@ class LocalTopics:
         for number in wanted:
             if number in opened:
                 continue
-            if not self._turns_left and not self._node.is_alone:
+            if defers and not self._turns_left:
                 self._unopened[topic.topic_id] = None
                 return
             self._turns_left -= 1

@@ -224,7 +224,15 @@ class Node:
 
         Raises `ApiError` where the disk refuses or others decide; nothing has changed then.
         """
-        return self.quorum.propose(changes, now_ms)
+        committed = self.quorum.propose(changes, now_ms)
+        if not self.is_alone or not any(map(_makes_partitions, changes)):
+            return committed
+        # The client is to find them open: no other broker could serve them meanwhile.
+        opened: Pending[None] = Pending()
+        committed.when_done(
+            lambda _: self.local.when_open().when_done(opened.complete), opened.fail
+        )
+        return opened
 
     def metadata_changed(self, changes: Sequence[MetadataRecord] | None) -> None:
         """Act on what was committed; None says that everything may be different.
@@ -341,6 +349,7 @@ class Node:
     def _begin_to_act(self) -> None:
         self._acts = True
         self.metadata_changed(None)
+        self.local.serves = True
         self.local.report_strangers()
         self.coordinators.start()
 
@@ -372,6 +381,11 @@ class Node:
                 f"{topics} holds topics, but the metadata that describes them is gone; restore "
                 f"{folder}/{METADATA_FOLDER} from a backup, or move {topics} away to start empty"
             )
+
+
+def _makes_partitions(change: MetadataRecord) -> bool:
+    """Tell whether logs are opened for a record."""
+    return isinstance(change, TopicCreated | PartitionsAdded)
 
 
 def _touches_every_topic(change: MetadataRecord) -> bool:
