@@ -1,7 +1,7 @@
 """Threads that sync what no producer waits for: changes on disk, and logs whose time has come.
 
 Requests that name the same folders wait together, and each folder is synced once for all of them:
-two hundred topics that are deleted within a moment take two syncs.
+the topics that are deleted within one event need two syncs.
 
 Only as many changes go on within one event of the loop as it can take, for each may then rename
 files or ask for the next sync.
