@@ -279,13 +279,14 @@ class Segment:
             self._file = None
 
     def renamed(self, suffix: str) -> None:
-        """Go along with files that were renamed: the segment is no part of the log any more.
+        """Go along with files that were renamed; an empty suffix says that they have their names.
 
-        Whatever still reads it must not find another segment under its old name.
+        Whatever still reads the segment must not find another one under its old name.
         """
         self._suffix = suffix
-        self.offset_index.path += suffix
-        self.time_index.path += suffix
+        _, index, time_index, _ = self.paths
+        self.offset_index.path = index + suffix
+        self.time_index.path = time_index + suffix
 
     def truncate(self, position: int) -> None:
         """Cut the file at a batch boundary, and be open for appends again."""

@@ -103,6 +103,7 @@ def _undo(log: Log, groups: Sequence[Sequence[Segment]], *, placing: bool) -> St
                 disk.rename(retired, path)
             elif placing:  # then it belongs to what was to replace it
                 disk.remove(path)
+        segment.renamed("")
     yield Sync(folders=(log.folder,))
     for group in left:
         disk.remove(_swap_path(log, group))

@@ -4,6 +4,7 @@ import errno
 
 import pytest
 
+from barnabas.model.open_files import UNLIMITED
 from barnabas.storage import compaction
 from barnabas.storage.changes import Changes, Steps, Sync, beside, carry_out_now
 from barnabas.storage.log import START_OFFSET_FILE, Log, LogSettings
@@ -149,12 +150,22 @@ def test_a_full_disk_refuses_a_start_and_keeps_no_litter() -> None:
     assert not lane.disk.exists(beside(f"{FOLDER}/{START_OFFSET_FILE}"))
 
 
-def test_readers_go_on_in_every_step_of_a_swap() -> None:
+def close_files(disk: MemoryDisk) -> None:
+    """Close every file that can be opened again, as where others need the descriptors."""
+    disk.open_files.share(0)
+    disk.open_files.make_room()
+    disk.open_files.share(UNLIMITED)
+
+
+@pytest.mark.parametrize("closing", [False, True])
+def test_readers_go_on_in_every_step_of_a_swap(*, closing: bool) -> None:
     lane = Lane()
     everything = offsets(lane.log)
     seen = []
     lane.start("swap", compaction.apply(lane.log, lane.cleaned()))
     while lane.waiting:
+        if closing:
+            close_files(lane.disk)
         seen.append(offsets(lane.log))
         lane.step()
     seen.append(offsets(lane.log))
@@ -179,6 +190,7 @@ def test_a_swap_that_the_disk_refuses_leaves_a_whole_log(failing: int) -> None:
     lane.start("swap", compaction.apply(lane.log, cleaned))
     lane.finish()
     lane.disk.before = None
+    close_files(lane.disk)
     left = offsets(lane.log)
     if lane.told == ["swap"]:
         assert renames < failing
