@@ -22,6 +22,8 @@ from barnabas.controller import topics
 from barnabas.effects import Flush
 from barnabas.model.ids import TopicPartition
 from barnabas.model.settings import BrokerSettings, Settings
+from barnabas.model.steps import finish
+from barnabas.node.checkpointing import checkpoint
 from barnabas.node.node import Node
 from barnabas.protocol.records import parse_header
 from barnabas.server.disk import OsDisk
@@ -68,7 +70,8 @@ def build(folder: Path, size: int, batch_bytes: int, since: int) -> None:
     node.commit([record], now_ms())
     settle(node)
     append(node, size - since, batch_bytes)
-    node.checkpoint()()
+    finish(checkpoint(node))()
+    settle(node)
     append(node, since, batch_bytes)
     for path in kept(folder):  # a clean stop removes or replaces them
         shutil.copy(path, folder / f"{path.name}.kept")

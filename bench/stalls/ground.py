@@ -80,9 +80,9 @@ async def prepare(address: tuple[str, int], sizes: Sizes) -> None:
     """Make every topic and fill those that are read."""
     line = await Line.open(address)
     await create(line, [topic(POLITE, sizes.polite), topic(TIMES, sizes.timed)])
-    short = {"retention_ms": 10_000, "segment_ms": 5_000}
+    short = {"retention_ms": 10_000, "segment_ms": 5_000, "flush": "interval"}
     await create(line, [topic(EXPIRING, sizes.expiring, **short)])
-    compacts = {"cleanup_policy": "compact", "segment_bytes": 1 << 20}
+    compacts = {"cleanup_policy": "compact", "segment_bytes": 1 << 20, "flush": "interval"}
     await create(line, [topic(COMPACTED, sizes.compacted, **compacts)])
     left, number = sizes.wide, 0
     while left > 0:

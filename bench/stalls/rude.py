@@ -73,10 +73,10 @@ class Count:
 
 async def topics(address: Address, sizes: Sizes, count: Count) -> None:
     """Make and delete topics by the hundred."""
-    line, turn = await Line.open(address), 0
+    line, turn, name = await Line.open(address), 0, random.randrange(1 << 32)
     while True:
         begun = time.perf_counter()
-        names = [f"short-lived-{turn}-{number}" for number in range(sizes.made)]
+        names = [f"short-lived-{name}-{turn}-{number}" for number in range(sizes.made)]
         await create(line, [topic(name) for name in names])
         gone = DeleteTopicsRequest(topic_names=names, timeout_ms=120_000)
         await line.message(gone, 5, DeleteTopicsResponse)
@@ -238,7 +238,7 @@ async def job(name: str, address: Address, sizes: Sizes, count: Count) -> None:
         try:
             await JOBS[name](address, sizes, count)
         except (OSError, EOFError, RuntimeError) as error:
-            count.problem = repr(error)
+            count.problem = count.problem or repr(error)
             await asyncio.sleep(1)
 
 

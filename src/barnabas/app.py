@@ -12,11 +12,13 @@ from random import Random
 from typing import IO
 from weakref import finalize
 
-from barnabas.effects import Address
+from barnabas.effects import Address, Scan
 from barnabas.logs import get
 from barnabas.model.errors import BrokerError
 from barnabas.model.pending import Pending
 from barnabas.model.settings import Settings
+from barnabas.model.steps import Steps
+from barnabas.node import checkpointing
 from barnabas.node.maintenance import Maintenance
 from barnabas.node.node import Node
 from barnabas.node.peers import voter_addresses
@@ -187,8 +189,12 @@ class BrokerProcess:
             shown = "localhost"
         return shown, broker.advertised_port or port
 
+    def _store_checkpoint(self) -> Steps[None]:
+        self.server.driver.in_background((yield from checkpointing.checkpoint(self.node)))
+
     def _checkpoint(self) -> None:
-        self.server.driver.in_background(self.node.checkpoint())
+        scan = Scan(checkpointing.LANE, checkpointing.LANE, self._store_checkpoint())
+        self.node.outbox.append(scan)
         self.node.timers.after(CHECKPOINT_INTERVAL_MS, self._checkpoint)
 
     async def _create_configured_topics(self) -> None:

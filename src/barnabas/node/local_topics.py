@@ -7,7 +7,7 @@ once and deleted in the background.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.effects import MakeDurable, Notice, Remove, Scan
@@ -18,10 +18,12 @@ from barnabas.model.errors import StorageError
 from barnabas.model.ids import TopicId, TopicPartition
 from barnabas.model.pending import Pending
 from barnabas.model.steps import Steps
+from barnabas.node.checkpointing import Points
 from barnabas.node.partition import Partition, log_settings
 from barnabas.storage.changes import Sync
 from barnabas.storage.ownership import Owned, own_folder
 from barnabas.storage.recovery import Recovered, open_log
+from barnabas.storage.rolling import SealingByAge
 
 if TYPE_CHECKING:
     from barnabas.node.node import Node
@@ -67,8 +69,9 @@ class LocalTopics:
         """Folders on their way out, in this order, with their names to come."""
         self._discards_left = DISCARDED_AT_ONCE
         self._discarding = False
-        self._recovery_points: dict[TopicPartition, int] = {}
-        self._high_watermarks: dict[TopicPartition, int] = {}
+        self._by_age = SealingByAge(lambda: node.timers.now_ms)
+        self.left_behind = Points({}, {})
+        """Where the last process left the logs that were not opened yet."""
         self._clean = False
 
     def begin(
@@ -80,21 +83,7 @@ class LocalTopics:
     ) -> None:
         """Know what the last process left behind, before anything is opened."""
         self._clean = clean
-        self._recovery_points = recovery_points
-        self._high_watermarks = high_watermarks
-
-    def recovery_points(self) -> dict[TopicPartition, int]:
-        """Up to where each log is safe on disk, by the ids of topics: names are used again.
-
-        Those that were not opened yet are still where the last process left them.
-        """
-        opened = {name: copy.log.flushed_offset for name, copy in self._by_id_and_number()}
-        return {**self._recovery_points, **opened}
-
-    def high_watermarks(self) -> dict[TopicPartition, int]:
-        """Up to where each log is known to be committed, in the same way."""
-        opened = {name: copy.high_watermark for name, copy in self._by_id_and_number()}
-        return {**self._high_watermarks, **opened}
+        self.left_behind = Points(recovery_points, high_watermarks)
 
     def folder(self, name: str) -> str:
         """Return where a topic's partitions lie."""
@@ -184,11 +173,6 @@ class LocalTopics:
             facts = {"folder": folder, "count": len(names), "names": shown}
             event = "ignored files that are not the broker's"
             self._node.outbox.append(Notice("warning", event, facts))
-
-    def _by_id_and_number(self) -> Iterator[tuple[TopicPartition, Partition]]:
-        for topic_id, copies in self.by_id.items():
-            for number, partition in copies.items():
-                yield TopicPartition(topic_id.hex(), number), partition
 
     def _wanted(self, topic: TopicImage) -> dict[int, None]:
         """Return the partitions of a topic that belong here."""
@@ -301,10 +285,11 @@ class LocalTopics:
             f"{self.folder(topic.name)}/{number}",
             log_settings(config),
             root=self._data,
-            clean=self._clean and known in self._recovery_points,
-            recovery_point=self._recovery_points.get(known, 0),
+            clean=self._clean and known in self.left_behind.recovery_points,
+            recovery_point=self.left_behind.recovery_points.get(known, 0),
         )
-        self._recovery_points.pop(known, None)
+        self.left_behind.recovery_points.pop(known, None)
+        recovered.log.by_age = self._by_age
         owned.become_safe_with(recovered.log)
         self.report(str(name), recovered)
         partition = Partition(
@@ -314,7 +299,7 @@ class LocalTopics:
             config,
             self._node.outbox,
             self._node.commits,
-            self._high_watermarks.pop(known, 0),
+            self.left_behind.high_watermarks.pop(known, 0),
         )
         partition.lost_records = recovered.lost_synced
         partition.damaged_at = recovered.damaged_from

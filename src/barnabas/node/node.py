@@ -5,7 +5,7 @@ of partitions that lie here, coordinators, fetch sessions and timers. Everything
 the world goes into `outbox`; everything that happens in the world comes in as a call.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 
 from barnabas.controller import topics as topic_decisions
@@ -25,13 +25,14 @@ from barnabas.metadata.records import (
 )
 from barnabas.metadata.topic_config import TopicConfig
 from barnabas.model.errors import ApiError, ErrorCode, StorageError
-from barnabas.model.ids import NodeId, TopicId, TopicPartition
+from barnabas.model.ids import NodeId, TopicId
 from barnabas.model.open_files import FILES_TO_READ
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Disk
 from barnabas.model.settings import Settings
+from barnabas.model.steps import Work, finish
 from barnabas.model.timers import Timers
-from barnabas.node import resume_points
+from barnabas.node import checkpointing
 from barnabas.node.checking import Checking
 from barnabas.node.controlling import Controlling
 from barnabas.node.coordinators import Coordinators
@@ -187,37 +188,12 @@ class Node:
         for partition in self.partitions.values():
             partition.log.close()
         self.quorum.raft.close()
-        self._points()()
+        checkpointing.store_points(self, finish(checkpointing.current_points(self, Work())))
         if not self._acts:
             if self._stopped_in_epoch is not None:  # no log was touched, nor looked at
                 self.checkpoints.write_clean_marker(self.membership.last_epoch)
         elif all(self.is_open(topic) for topic in self.image.topics.values()):
             self.checkpoints.write_clean_marker(self.membership.broker_epoch)
-
-    def recovery_points(self) -> dict[TopicPartition, int]:
-        """Up to where each log is safe on disk, by the ids of topics."""
-        return self.local.recovery_points()
-
-    def checkpoint(self) -> Callable[[], None]:
-        """Note where each log is safe and where recovery can begin; return what stores it."""
-        resumed = resume_points.take(self.disk, (p.log for p in self.partitions.values()))
-        points = self._points()
-
-        def store() -> None:
-            resumed()
-            points()
-
-        return store
-
-    def _points(self) -> Callable[[], None]:
-        """Note where each log is safe, and up to where it was committed; return what stores it."""
-        points, marks = self.local.recovery_points(), self.local.high_watermarks()
-
-        def store() -> None:
-            self.checkpoints.write_recovery_points(points)
-            self.checkpoints.write_high_watermarks(marks)
-
-        return store
 
     def commit(self, changes: Sequence[MetadataRecord], now_ms: int) -> Pending[None]:
         """Write metadata; what it changes takes effect here before the answer.

@@ -1,41 +1,48 @@
 """Which logs get another resume point at a checkpoint: those that have grown most.
 
 A resume point takes a few small writes on the event loop and a few syncs elsewhere, so only some
-logs get one at a time. After a crash the headers behind it are read.
+logs get one at a time. After a crash the headers behind it are read. What is taken at one
+checkpoint is stored at a later one, when the log is synced up to there, unless its topic is gone.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from heapq import nlargest
 
-from barnabas.model.ports import Disk
+from barnabas.model.steps import Steps, Work
+from barnabas.node.partition import Partition
 from barnabas.storage import resuming
-from barnabas.storage.log import Log
 
 AT_ONCE = 8
+UNITS = 3
+"""What it costs to look at a log."""
+CAPTURE_UNITS = 1_000
+"""What it costs to take a resume point: a few small writes."""
 
 
-def take(disk: Disk, logs: Iterable[Log]) -> Callable[[], None]:
-    """Take resume points of the logs that grew most; return what stores those that may be."""
-    ready: list[resuming.Stored] = []
-    grown: list[Log] = []
-    for log in logs:
-        _add_ready(log, ready)
+def take(partitions: Iterable[Partition], work: Work) -> Steps[None]:
+    """Take resume points of the logs that grew most, and store those that may be."""
+    grown: list[Partition] = []
+    for partition in partitions:
+        if partition.retired:
+            continue
+        _store_ready(partition)
+        log = partition.log
         if log.captured is None and resuming.growth(log) >= resuming.ENTRIES_MIN:
-            grown.append(log)
-    for log in nlargest(AT_ONCE, grown, key=resuming.growth):
-        with suppress(OSError):  # the disk is full: recovery would read more headers
-            resuming.capture(log)
-        _add_ready(log, ready)
+            grown.append(partition)
+        if work.spend(UNITS):
+            yield None
+    for partition in nlargest(AT_ONCE, grown, key=lambda each: resuming.growth(each.log)):
+        if work.spend(CAPTURE_UNITS):
+            yield None
+        if not partition.retired:
+            with suppress(OSError):  # the disk is full: recovery would read more headers
+                resuming.capture(partition.log)
+            _store_ready(partition)
 
-    def store() -> None:
-        for found in ready:
-            resuming.store(disk, found)
 
-    return store
-
-
-def _add_ready(log: Log, ready: list[resuming.Stored]) -> None:
-    found = resuming.take_ready(log)
+def _store_ready(partition: Partition) -> None:
+    found = resuming.take_ready(partition.log)
     if found is not None:
-        ready.append(found)
+        steps = resuming.storing(partition.log.disk, found)
+        partition.changes.start(steps, lambda _: None, lambda _: None)

@@ -23,7 +23,8 @@ from barnabas.model.settings import (
     Settings,
     TransactionSettings,
 )
-from barnabas.model.steps import Call, Steps, resume
+from barnabas.model.steps import Call, Steps, finish, resume
+from barnabas.node.checkpointing import checkpoint
 from barnabas.node.node import Node
 from barnabas.server.connection import Connection
 from barnabas.sim.callers import Caller, drawn_limits
@@ -369,6 +370,6 @@ class Host:
     def _checkpoint(self) -> None:
         assert self.node is not None
         full_room, self.disk.room = self.disk.room, None
-        self.node.checkpoint()()
+        finish(checkpoint(self.node))()
         self.disk.room = full_room
         self.node.timers.after(CHECKPOINT_INTERVAL_MS, self._checkpoint)

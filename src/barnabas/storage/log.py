@@ -107,6 +107,8 @@ class Log:
         self.epochs = LeaderEpochs(disk, folder)
         self.producers = ProducerStates()
         self.unsynced = Unsynced()
+        self.by_age: rolling.SealingByAge = rolling.Unlimited()
+        """How many segments may be sealed for their age, together with those of other logs."""
         self._bases: list[int] = []
         self.captured: Captured | None = None
         """What recovery could begin with, once it is synced up to there (`resuming.py`)."""
@@ -158,7 +160,9 @@ class Log:
         """
         active, base_offset = self.segments[-1], self.end_offset
         size, first_ms = active.size, active.first_append_ms
-        if rolling.must_roll(self.settings, active, size, first_ms, header, base_offset):
+        if rolling.must_roll(
+            self.settings, active, size, first_ms, header, base_offset, self.by_age
+        ):
             active = self.roll()
         stamp(batch, 0, base_offset, epoch)
         active.append(batch, header, base_offset)
@@ -203,13 +207,17 @@ class Log:
         """Return those that go into one segment, the active one; roll where none does."""
         active, first, settings = self.segments[-1], headers[0], self.settings
         size, first_ms = active.size, active.first_append_ms
-        if rolling.must_roll(settings, active, size, first_ms, first, first.base_offset):
+        if rolling.must_roll(
+            settings, active, size, first_ms, first, first.base_offset, self.by_age
+        ):
             active = self.roll()
         size, first_ms = active.size, active.first_append_ms
         if first_ms is None:
             first_ms = first.max_timestamp
         for number, header in enumerate(headers):
-            if rolling.must_roll(settings, active, size, first_ms, header, header.base_offset):
+            if rolling.must_roll(
+                settings, active, size, first_ms, header, header.base_offset, self.by_age
+            ):
                 return headers[:number]
             size += header.size
         return headers

@@ -23,6 +23,7 @@ from barnabas.model.ports import Disk
 from barnabas.protocol.crc import crc32c
 from barnabas.storage import snapshots
 from barnabas.storage.aborted import Digest
+from barnabas.storage.changes import Steps, Sync, beside, carry_out_now, written_beside
 from barnabas.storage.log import RESUME_FILE, Log
 from barnabas.storage.producers import ProducerStates
 from barnabas.storage.segment import Totals
@@ -95,13 +96,20 @@ def take_ready(log: Log) -> Stored | None:
     return found.stored if found.cuts == log.cuts else None
 
 
-def store(disk: Disk, found: Stored) -> None:
+def storing(disk: Disk, found: Stored) -> Steps[None]:
     """Make a resume point safe, after the indexes that it counts on."""
-    # The topic is deleted, the log was cut, or the disk is full: recovery then reads more headers.
+    file = written_beside(disk, found.path, found.content)
+    indexes = [disk.open(path) for path in found.indexes if disk.exists(path)]
+    yield Sync(files=(*indexes, file))
+    disk.rename(beside(found.path), found.path)
+    yield Sync(folders=(found.path.rpartition("/")[0],))
+
+
+def store(disk: Disk, found: Stored) -> None:
+    """Do the same here and now, while no client is served."""
+    # The log was cut, or the disk is full: recovery then reads more headers.
     with suppress(OSError):
-        for path in found.indexes:
-            disk.sync_file(path)
-        disk.write_atomic(found.path, found.content)
+        carry_out_now(disk, storing(disk, found))
 
 
 def load(disk: Disk, folder: str) -> ResumePoint | None:

@@ -1,5 +1,6 @@
 """When a segment is sealed: by its size, its age, or the size of its index."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -12,6 +13,39 @@ if TYPE_CHECKING:
 
 OFFSET_ENTRY_BYTES = OffsetIndex.ENTRY.size
 TIME_ENTRY_BYTES = TimeIndex.ENTRY.size
+SEALED_AN_EVENT = 8
+
+
+class SealingByAge:
+    """How many segments of a node are sealed for their age in one event.
+
+    To seal one makes some files, and one request may append to a thousand partitions whose segments
+    are all old enough. What is over waits for the next batch, or for the chore that looks for them.
+    """
+
+    def __init__(self, clock_ms: Callable[[], int]) -> None:
+        self._clock_ms = clock_ms
+        self._event_ms = -1
+        self._left = 0
+
+    def is_allowed(self) -> bool:
+        """Tell whether one more may be sealed now, and count it."""
+        now_ms = self._clock_ms()
+        if now_ms != self._event_ms:
+            self._event_ms, self._left = now_ms, SEALED_AN_EVENT
+        self._left -= 1
+        return self._left >= 0
+
+
+class Unlimited(SealingByAge):
+    """For a log that no client waits for."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda: 0)
+
+    def is_allowed(self) -> bool:
+        """Allow it."""
+        return True
 
 
 def must_roll(
@@ -21,6 +55,7 @@ def must_roll(
     first_ms: int | None,
     header: BatchHeader,
     base_offset: int,
+    by_age: "SealingByAge",
 ) -> bool:
     """Tell whether a batch is too much for the active segment.
 
@@ -34,7 +69,7 @@ def must_roll(
         limit_ms = settings.segment_ms
         if settings.segment_jitter_ms:
             limit_ms = age_limit_ms(settings, active)
-        if header.max_timestamp - first_ms > limit_ms:
+        if header.max_timestamp - first_ms > limit_ms and by_age.is_allowed():
             return True
     if size > settings.index_fits_bytes and _is_index_full(active, settings.index_bytes):
         return True

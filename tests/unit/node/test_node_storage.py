@@ -6,6 +6,9 @@ import pytest
 
 from barnabas.model.errors import StorageError
 from barnabas.model.ids import TopicPartition
+from barnabas.model.steps import Work, finish
+from barnabas.node import checkpointing
+from barnabas.node.node import Node
 from barnabas.protocol.records import BatchHeader
 from barnabas.storage.segment import Segment
 from barnabas.testing.batches import make_batch, read_all
@@ -13,6 +16,11 @@ from barnabas.testing.edge import START_MS, Edge
 from barnabas.testing.memory_disk import MemoryDisk
 
 NAME = TopicPartition("orders", 0)
+
+
+def store_points(node: Node) -> None:
+    points = finish(checkpointing.current_points(node, Work()))
+    checkpointing.store_points(node, points)
 
 
 def send(edge: Edge, count: int, value: bytes = b"v", name: TopicPartition = NAME) -> None:
@@ -50,7 +58,7 @@ def test_a_topic_made_again_never_shows_the_old_ones_records(seed: int) -> None:
     edge = Edge(MemoryDisk()).start()
     old = edge.create("orders", number=1)
     send(edge, 5, b"of the old")
-    edge.node.checkpoints.write_recovery_points(edge.node.recovery_points())
+    store_points(edge.node)
     edge.delete(old)
     edge.create("orders", number=2)
     if seed % 2:
@@ -79,7 +87,7 @@ def test_recovery_points_of_a_deleted_topic_say_nothing_of_the_next() -> None:
     edge = Edge(MemoryDisk()).start()
     old = edge.create("orders", number=1)
     send(edge, 50)
-    edge.node.checkpoints.write_recovery_points(edge.node.recovery_points())
+    store_points(edge.node)
     edge.delete(old)
     edge.create("orders", {"flush": "interval"}, number=2)
     edge.node.partitions[NAME].append(make_batch(timestamp=START_MS), START_MS)
@@ -167,7 +175,8 @@ def test_a_start_after_a_crash_reads_only_what_was_written_since_a_checkpoint(
     for _ in range(2):  # what is taken at one checkpoint is stored at the next
         edge.node.partitions[NAME].flush()
         edge.settle()
-        edge.node.checkpoint()()
+        finish(checkpointing.checkpoint(edge.node))()
+        edge.settle()
     send(edge, 7)
     monkeypatch.setattr(Segment, "note", note)
     edge = Edge(edge.disk).start()
