@@ -118,8 +118,7 @@ class Trust:
                 self._damaged.add(block)
             if block > first:
                 return min(end, _end_of(segment, block - 1))
-            # Batch by batch from here on, each checked by itself.
-            return _good_end(segment, start, min(end, segment.first_batch_end(start)), offset)
+            return _good_end(segment, start, _near_end(segment, start, end), offset)
         return end
 
     def check(self, segment: "Segment", start: int, end: int, work: Work) -> Steps[bool]:
@@ -202,6 +201,18 @@ def _end_of(segment: "Segment", block: int) -> int:
     while position < following:
         position = segment.first_batch_end(position)
     return position
+
+
+def _near_end(segment: "Segment", start: int, end: int) -> int:
+    """Return a boundary near a position up to which batches can be checked at once."""
+    batches, boundaries = _inspect(segment, start, end), [start]
+    try:
+        while boundaries[-1] - start < FETCH_ALLOWANCE_BYTES:
+            boundaries.append(boundaries[-1] + next(batches))
+    except StopIteration:
+        return end
+    # The last one was not compared with its neighbour behind it.
+    return boundaries[-2] if len(boundaries) > 2 else boundaries[-1]
 
 
 def _good_end(segment: "Segment", start: int, end: int, offset: int) -> int:

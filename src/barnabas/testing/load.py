@@ -14,6 +14,7 @@ from barnabas.testing.waiting import eventually
 
 PATIENCE_S = 60.0
 PRODUCER = {
+    "batch.size": 50_000,  # segments in these tests are as small as 64 KB
     "enable.idempotence": True,
     "acks": "all",
     "linger.ms": 2,
