@@ -14,7 +14,6 @@ from barnabas.testing.waiting import eventually
 
 PATIENCE_S = 60.0
 PRODUCER = {
-    "batch.size": 50_000,  # segments in these tests are as small as 64 KB
     "enable.idempotence": True,
     "acks": "all",
     "linger.ms": 2,
@@ -40,7 +39,7 @@ class Load:
         producers: int = 2,
         size: int = 100,
         idempotent: bool = True,
-        batch_bytes: int = 1_000_000,
+        batch_bytes: int = 50_000,
     ) -> None:
         self.ledger = Ledger()
         self.failures: list[str] = []
