@@ -175,7 +175,7 @@ async def probe(address: Address) -> Ask:
 
 
 async def measure(address: Address, parts: list[tuple[str, float]]) -> dict[str, Any]:
-    """Run everybody for as long as the parts of the run last."""
+    """Run all clients for as long as the parts of the run last."""
     samples = Samples()
     asks: list[tuple[str, Ask, float]] = [("probe", await probe(address), PROBE_INTERVAL_S)]
     asks += [("produce", await producer(address, n), PRODUCE_INTERVAL_S) for n in range(PRODUCERS)]

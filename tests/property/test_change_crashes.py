@@ -125,7 +125,7 @@ def drop_on_full_disk(busy: Busy) -> Steps[Any]:
 
     def steps() -> Steps[None]:
         for sync in drop_segments(busy.log, busy.log.segments[3].base_offset, []):
-            busy.disk.room = None  # somebody else has freed a little
+            busy.disk.room = None  # another process has freed a little
             yield sync
 
     busy.disk.room = 0

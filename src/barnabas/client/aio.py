@@ -158,8 +158,8 @@ class AsyncConsumer:
     """Reads records in an event loop; one task at a time may poll.
 
     A call that is cancelled while librdkafka works on it runs to its end on the consumer's thread.
-    The session therefore belongs to whoever holds its lock: that thread for the length of a call,
-    the loop for as long as it takes to hand out a message.
+    The session therefore belongs to the thread that holds its lock: the consumer's for the length
+    of a call, the loop's for as long as it takes to hand out a message.
     """
 
     def __init__(

@@ -25,8 +25,8 @@ from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.produce import ProduceRequest
 
 SHAPES_BYTES_MAX = 32 * 1024 * 1024
-"""Enough for 20,000 producers, or for 10,000 members that commit three partitions each. Whoever is
-not remembered is served all the same, at two to four times the cost."""
+"""Enough for 20,000 producers, or for 10,000 members that commit three partitions each. A client
+that is not remembered is served all the same, at two to four times the cost."""
 SHAPE_BYTES_MAX = SHAPES_BYTES_MAX // 16
 """A larger one is not kept: it would push out many others."""
 COMMIT_FRAME_BYTES_MAX = 8 * 1024

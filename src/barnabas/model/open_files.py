@@ -3,8 +3,8 @@
 A process may have so many files and connections open, and logs may have more segments than that.
 The segment that a log appends to stays open. Sealed segments and the memory maps of indexes are
 opened when they are read, and the least recently used are closed again. A file whose bytes are on
-their way to a client, or that waits for its sync, is closed once that is done: it is held by
-whoever needs it.
+their way to a client, or that waits for its sync, is closed once that is done: the
+reader or the sync holds it.
 
 Connections draw on the same limit, so each of them leaves room for one file less.
 """

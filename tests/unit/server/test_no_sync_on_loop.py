@@ -63,7 +63,7 @@ def syncs(monkeypatch: pytest.MonkeyPatch) -> Syncs:
 @pytest.fixture
 def broker(syncs: Syncs) -> Iterator[Broker]:
     with Broker(settings=SETTINGS) as broker:
-        syncs.made.clear()  # nobody is served during a start
+        syncs.made.clear()  # no client is served during a start
         yield broker
 
 
