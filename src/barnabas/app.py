@@ -111,7 +111,7 @@ class BrokerProcess:
         except BaseException:
             self._abandon()
             raise
-        self._let_go()
+        self._give_back()
 
     async def _stop(self) -> None:
         if not self.node.is_alone:
@@ -136,9 +136,9 @@ class BrokerProcess:
         self.server.stop_listening()
         self.server.close_all()
         self.server.driver.close()
-        self._let_go()
+        self._give_back()
 
-    def _let_go(self) -> None:
+    def _give_back(self) -> None:
         """Give the folder, and the garbage collector, back to the host program."""
         if self._lock is not None:
             self._lock.close()

@@ -24,7 +24,7 @@ class _Holder:
         files.opened(number)
         files.hold(self)
 
-    def let_go(self) -> None:
+    def close_file(self) -> None:
         self.files.closed(self.number)
 
 
@@ -154,5 +154,5 @@ def test_a_retired_segment_is_never_taken_for_the_one_in_its_place(
     content = old.file.read(0, old.size)
     log.retire(old)
     Path(old.paths[0]).write_bytes(b"another segment of the same base")
-    old.let_go()
+    old.close_file()
     assert old.file.read(0, old.size) == content

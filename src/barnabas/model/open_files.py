@@ -22,7 +22,7 @@ TIDY_FROM = 1024
 class Holder(Protocol):
     """What keeps a file open that it could open again."""
 
-    def let_go(self) -> None:
+    def close_file(self) -> None:
         """Close the file, as far as this holder is concerned."""
 
 
@@ -89,5 +89,5 @@ class OpenFiles:
             self._newest = None
             holder = least_used()
             if holder is not None:
-                holder.let_go()
+                holder.close_file()
         return len(self._open) < self.limit

@@ -125,7 +125,7 @@ class SparseIndex:
             if found[column] <= value:
                 yield found
 
-    def let_go(self) -> None:
+    def close_file(self) -> None:
         """Unmap the file; it is mapped again when it is next looked into."""
         self._map = None
 

@@ -272,7 +272,7 @@ class Segment:
             self._open()
         self._disk.open_files.keep(self)
 
-    def let_go(self) -> None:
+    def close_file(self) -> None:
         """Close the file, unless batches are appended to it; readers that hold it go on."""
         if self._file is not None and not self._appends:
             self._file_elsewhere = ref(self._file)
