@@ -45,8 +45,8 @@ class Sizes(NamedTuple):
     timed_batches: int = 3
     expiring: int = 2_000
     compacted: int = 4
-    wide: int = 7_800
-    """The rest of 10,000 partitions, which only metadata knows well."""
+    wide: int = 6_800
+    """With the others about 9,000 partitions: a broker holds half as many as it may open files."""
     made: int = 100
     """Topics made, and deleted, at a time."""
 

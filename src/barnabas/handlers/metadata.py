@@ -45,26 +45,35 @@ def handle(
     refused: dict[str, ErrorCode] = {}
     making = [_make(node, name, context, refused) for name in _to_create(node, request, context)]
     if not making:
-        if _wants_all(request, context) and _count(node) > AT_ONCE_MAX:
-            return in_steps(node, _all(node, request, context), context)
+        if _count(_asked(node, request, context)) > AT_ONCE_MAX:
+            return in_steps(node, _in_steps(node, request, context), context)
         return _response(node, request, context, refused)
     return all_of(list[Pending[None] | None](making)).map(
         lambda _: _response(node, request, context, refused)
     )
 
 
-def _count(node: Node) -> int:
-    """Return how many topics and partitions there are."""
-    return sum(1 + len(topic.partitions) for topic in node.image.topics.values())
+def _count(topics: list[TopicImage]) -> int:
+    """Return how many topics and partitions are to be described."""
+    return sum(1 + len(topic.partitions) for topic in topics)
 
 
-def _all(node: Node, request: MetadataRequest, context: RequestContext) -> Steps[MetadataResponse]:
-    """Describe every topic that there is now, each as it is when its turn comes."""
+def _in_steps(
+    node: Node, request: MetadataRequest, context: RequestContext
+) -> Steps[MetadataResponse]:
+    """Describe the topics asked for, each as it is when its turn comes."""
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else None
     encode_topic = encoder(MetadataResponseTopic, context.version)
     encode_partition = encoder(MetadataResponsePartition, context.version)
+    nameless = context.version >= NAMELESS_FROM
     work, topics, living = Work(), Encoded(), _living(node)
-    for topic in list(node.image.topics.values()):
+    every = _wants_all(request, context)
+    for each in list(node.image.topics.values()) if every else request.topics or ():
+        topic = each if isinstance(each, TopicImage) else _found(node, each, nameless=nameless)
+        if topic is None:
+            assert isinstance(each, MetadataRequestTopic)
+            topics.append(encode_topic(_find(node, each, operations, {}, nameless=nameless)))
+            continue
         partitions = Encoded()
         for index, partition in enumerate(node.replicas.newest(topic)):
             partitions.append(encode_partition(_partition(index, partition, living)))
@@ -167,16 +176,13 @@ def _find(
     *,
     nameless: bool,
 ) -> MetadataResponseTopic:
+    found = _found(node, wanted, nameless=nameless)
+    if found is not None:
+        return _describe(node, found, operations)
     if _by_id(wanted) or wanted.name is None:
-        found = node.image.topic_by_id(wanted.topic_id)
-        if found is not None and nameless:
-            return _describe(node, found, operations)
         code = ErrorCode.UNKNOWN_TOPIC_ID if nameless else ErrorCode.INVALID_REQUEST
         name = None if nameless else ""
         return MetadataResponseTopic(error_code=code, name=name, topic_id=wanted.topic_id)
-    topic = node.image.topics.get(wanted.name)
-    if topic is not None:
-        return _describe(node, topic, operations)
     code = refused.get(wanted.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     try:
         check_name(wanted.name)
@@ -186,6 +192,13 @@ def _find(
     if operations is not None:
         unknown.topic_authorized_operations = operations
     return unknown
+
+
+def _found(node: Node, wanted: MetadataRequestTopic, *, nameless: bool) -> TopicImage | None:
+    """Return a topic that is asked for, if it exists and the answer can say so."""
+    if _by_id(wanted):
+        return node.image.topic_by_id(wanted.topic_id) if nameless else None
+    return _by_name(node, wanted)
 
 
 def controller_of(node: Node) -> int:

@@ -32,7 +32,7 @@ TOPICS_FOLDER = "topics"
 DELETED_FOLDER = "deleted"
 STRANGERS_FOLDER = "strangers"
 REOPEN_AFTER_MS = 1000
-OPENED_AT_ONCE = 20
+OPENED_AT_ONCE = 8
 """So many logs are opened within one event, once clients or other brokers are served."""
 LANE = "opening of logs"
 NAMED_AT_MOST = 10

@@ -23,9 +23,9 @@ CLEAN_AGAIN_AFTER_MS = 10 * 60_000
 """How long a log that could not be compacted is left alone."""
 FLUSHED_AN_EVENT = 50
 """So many partitions begin a sync within one event; each may open some small files."""
-RETAINED_AN_EVENT = 50
+RETAINED_AN_EVENT = 20
 """So many partitions are looked at within one event."""
-ROLLED_AN_EVENT = 5
+ROLLED_AN_EVENT = 2
 """So many of them may begin a new segment, which makes some files, or begin to drop some."""
 DROPPING_AT_ONCE = 50
 """So many partitions drop segments at a time: others wait for the same disk."""

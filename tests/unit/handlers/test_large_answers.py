@@ -1,5 +1,7 @@
 """Answers about very many partitions: made in steps, and the same as if made at once."""
 
+from pathlib import Path
+
 import pytest
 
 from barnabas.handlers import describe_configs, metadata
@@ -10,7 +12,7 @@ from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsResource,
 )
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
-from barnabas.protocol.messages.metadata import MetadataRequest
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.testing.dialogue import Dialogue
 from barnabas.testing.requests import create_topic, delete_topic
 
@@ -21,8 +23,10 @@ CONFIGS = DescribeConfigsRequest(
         DescribeConfigsResource(resource_type=TOPIC, resource_name=name) for name in (*SIZES, "no")
     ]
 )
+NAMED = [MetadataRequestTopic(name=name) for name in (*SIZES, "no", "?")]
 QUESTIONS: list[tuple[Message, int]] = [
     *((MetadataRequest(topics=None), version) for version in range(1, 14)),
+    *((MetadataRequest(topics=NAMED), version) for version in range(1, 14)),
     *((DescribeLogDirsRequest(topics=None), version) for version in range(1, 6)),
     *((CONFIGS, version) for version in range(1, 5)),
 ]
@@ -38,8 +42,9 @@ def tiny_events(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: f"{type(q[0]).__name__}-{q[1]}")
 def test_steps_make_the_same_answer(
-    talk: Dialogue, question: tuple[Message, int], request: pytest.FixtureRequest
+    tmp_path: Path, question: tuple[Message, int], request: pytest.FixtureRequest
 ) -> None:
+    talk = Dialogue(tmp_path / "data", {"broker.auto_create_topics": False})
     for name, partitions in SIZES.items():
         create_topic(talk, name, partitions)
     whole = talk.ask(*question)
@@ -66,7 +71,7 @@ def test_a_topic_that_goes_while_topics_are_described(talk: Dialogue) -> None:
     talk.hold_scans = True
     exchange = talk.send(MetadataRequest(topics=None))
     delete_topic(talk, "c")
-    create_topic(talk, "e", 9)
+    create_topic(talk, "e", 4)
     talk.release_scans()
     described = {topic.name: len(topic.partitions) for topic in exchange.answer.topics}
     assert described == SIZES, "each topic that was there when the client asked"
