@@ -1,11 +1,14 @@
 """A polite client over a real socket, while the broker does for another what takes long.
 
-What matters is the order of answers: the polite client asks second and is answered first.
+What matters is the order of answers: the polite client asks second and is answered first. A busy
+machine may let it ask too late, so it has several attempts; a broker that does the work in one
+event answers the other client first in all of them.
 """
 
 import select
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -31,6 +34,9 @@ from barnabas.testing.dialogue import START_MS, Dialogue
 from barnabas.testing.raw_client import RawClient
 from barnabas.testing.requests import create_topic, fetch_request, produce
 
+Answer = TypeVar("Answer", bound=Message)
+
+ATTEMPTS = 5
 PARTITIONS = 20
 RECORDS = 10_000
 SMALL_BATCHES = 20_000
@@ -46,10 +52,11 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     large = build([Record(n, START_MS + n, None, b"") for n in range(RECORDS)])
     for number in range(PARTITIONS):
         produce(talk, "large", large, partition=number)
-    create_topic(talk, "small")
+    create_topic(talk, "small", ATTEMPTS)
     small = bytes(build([Record(0, START_MS, None, b"")]))
-    for _ in range(SMALL_BATCHES):
-        talk.node.find("small", 0).append(memoryview(bytearray(small)), START_MS)
+    for number in range(ATTEMPTS):
+        for _ in range(SMALL_BATCHES):
+            talk.node.find("small", number).append(memoryview(bytearray(small)), START_MS)
     create_topic(talk, "compacted", config={"cleanup.policy": "compact"})
     talk.settle()
     talk.stop()
@@ -65,11 +72,22 @@ def clients(broker: Broker) -> Iterator[tuple[RawClient, RawClient]]:
         yield greedy, polite
 
 
-def is_overtaken(greedy: RawClient, polite: RawClient, request: Message, version: int) -> bool:
-    """Tell whether the polite client is answered before the one that asked for much."""
-    greedy.send_request(request, version)
-    polite.ask(ApiVersionsRequest(), 0, ApiVersionsResponse)
-    return not select.select([greedy.socket], [], [], 0)[0]
+def overtaken(
+    clients: tuple[RawClient, RawClient],
+    requests: Iterable[Message],
+    version: int,
+    answer_type: type[Answer],
+) -> Answer | None:
+    """Return the first answer that came after the polite client's."""
+    greedy, polite = clients
+    for request in requests:
+        greedy.send_request(request, version)
+        polite.ask(ApiVersionsRequest(), 0, ApiVersionsResponse)
+        answered = select.select([greedy.socket], [], [], 0)[0]
+        answer = greedy.receive(answer_type, version)
+        if not answered:
+            return answer
+    return None
 
 
 def produced(content: bytes) -> ProduceRequest:
@@ -90,23 +108,26 @@ def of_many_records(count: int) -> bytes:
     return bytes(batch)
 
 
+def offsets_at(time_ms: int) -> ListOffsetsRequest:
+    wanted = [ListOffsetsPartition(partition_index=n, timestamp=time_ms) for n in range(PARTITIONS)]
+    return ListOffsetsRequest(topics=[ListOffsetsTopic(name="large", partitions=wanted)])
+
+
 def test_look_ups_by_time_hold_up_no_other_client(clients: tuple[RawClient, RawClient]) -> None:
-    greedy, polite = clients
-    last_ms = START_MS + RECORDS - 1
-    wanted = [ListOffsetsPartition(partition_index=n, timestamp=last_ms) for n in range(PARTITIONS)]
-    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name="large", partitions=wanted)])
-    assert is_overtaken(greedy, polite, request, 7)
-    (topic,) = greedy.receive(ListOffsetsResponse, 7).topics
-    assert [each.offset for each in topic.partitions] == [RECORDS - 1] * PARTITIONS
+    requests = [offsets_at(START_MS + RECORDS - 1)] * ATTEMPTS
+    answer = overtaken(clients, requests, 7, ListOffsetsResponse)
+    assert answer is not None
+    offsets = [each.offset for each in answer.topics[0].partitions]
+    assert offsets == [RECORDS - 1] * PARTITIONS
 
 
 def test_a_batch_of_very_many_records_holds_up_no_other_client(
     clients: tuple[RawClient, RawClient],
 ) -> None:
-    greedy, polite = clients
-    assert is_overtaken(greedy, polite, produced(of_many_records(200_000)), 9)
-    (topic,) = greedy.receive(ProduceResponse, 9).responses
-    assert topic.partition_responses[0].error_code == 0
+    requests = [produced(of_many_records(200_000))] * ATTEMPTS
+    answer = overtaken(clients, requests, 9, ProduceResponse)
+    assert answer is not None
+    assert answer.responses[0].partition_responses[0].error_code == 0
 
 
 def test_a_batch_of_more_records_than_are_opened_is_refused(
@@ -119,8 +140,8 @@ def test_a_batch_of_more_records_than_are_opened_is_refused(
 def test_a_first_read_of_stored_records_holds_up_no_other_client(
     clients: tuple[RawClient, RawClient],
 ) -> None:
-    greedy, polite = clients
-    request = fetch_request("small", partition_max_bytes=1 << 24, max_bytes=1 << 24)
-    assert is_overtaken(greedy, polite, request, 11)
-    (topic,) = greedy.receive(FetchResponse, 11).responses
-    assert len(topic.partitions[0].records or b"") >= 1 << 20
+    sizes = {"partition_max_bytes": 1 << 24, "max_bytes": 1 << 24}
+    requests = [fetch_request("small", partition=n, **sizes) for n in range(ATTEMPTS)]
+    answer = overtaken(clients, requests, 11, FetchResponse)
+    assert answer is not None
+    assert len(answer.responses[0].partitions[0].records or b"") >= 1 << 20
