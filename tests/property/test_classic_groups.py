@@ -391,7 +391,7 @@ def facts(group: ClassicGroup) -> tuple[object, ...]:
 
 TestClassicGroups = ClassicGroupMachine.TestCase
 TestClassicGroups.settings = settings(
-    max_examples=1000,
+    max_examples=500,
     stateful_step_count=20,
     derandomize=True,
     database=None,

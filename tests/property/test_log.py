@@ -515,7 +515,7 @@ class LogMachine(RuleBasedStateMachine):
 
 TestLog = LogMachine.TestCase
 TestLog.settings = settings(
-    max_examples=600,
+    max_examples=300,
     stateful_step_count=40,
     derandomize=True,
     database=None,

@@ -291,19 +291,19 @@ FULL = ClusterFaults(
 QUICK: list[tuple[Patch, Theme, ClusterFaults | None]] = [
     (cut_to_high_watermark, Theme.LOG, KILLS),
     (nobody_diverges, Theme.LOG, KILLS),
-    (committed_isr_counts_alone, Theme.LOG, KILLS),
-    (counts_before_it_fetches, Theme.LOG, KILLS),
     (joins_before_it_fetches, Theme.LOG, KILLS),
     (stopping_replicas_join, Theme.LOG, STOPS),
     (copies_know_no_producers, Theme.LOG, KILLS),
     (retry_answers_newest_offset, Theme.LOG, KILLS),
     (votes_are_not_synced, Theme.LOG, None),
-    (topics_do_not_grow, Theme.LOG, KILLS),
     (leader_keeps_leading_on_a_full_disk, Theme.LOG, FULL),
 ]
 """Caught within a few seeds."""
 MUTANTS = [
     *QUICK,
+    (committed_isr_counts_alone, Theme.LOG, KILLS),
+    (counts_before_it_fetches, Theme.LOG, KILLS),
+    (topics_do_not_grow, Theme.LOG, KILLS),
     (watermark_moves_while_short, Theme.LOG, KILLS),
     (one_copy_is_enough, Theme.LOG, KILLS),
     (joins_below_high_watermark, Theme.LOG, KILLS),

@@ -262,12 +262,21 @@ MUTANTS: list[tuple[Patch, Theme]] = [
     (transaction_undoes_newer_offsets, Theme.TRANSACTIONS),
     (deleted_groups_keep_offsets, Theme.GROUPS),
 ]
+LATE = {markers_before_prepare, unstable_offsets_are_shown}
+"""Caught after many seeds: they run with `make test-cluster`."""
 
 
 @pytest.mark.parametrize(
     ("mutant", "theme"),
-    MUTANTS,
-    ids=lambda part: part.value if isinstance(part, Theme) else part.__name__,
+    [
+        pytest.param(
+            mutant,
+            theme,
+            id=f"{mutant.__name__}-{theme.value}",
+            marks=[pytest.mark.slow] if mutant in LATE else [],
+        )
+        for mutant, theme in MUTANTS
+    ],
 )
 def test_a_mutant_is_caught(mutant: Patch, theme: Theme, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:

@@ -227,6 +227,8 @@ MUTANTS: list[tuple[Patch, RaftFaults, int]] = [
     (start_without_snapshot, ROT, 50),
     (log_goes_before_its_snapshot, BLACKOUTS, 100),
 ]
+LATE = {vote_forgotten, many_changes_at_once, change_during_another}
+"""Caught after many seeds: they run with `make test-cluster`."""
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -241,7 +243,11 @@ def test_a_seed_replays_byte_for_byte() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mutant", "faults", "seeds"), MUTANTS, ids=[patch.__name__ for patch, _, _ in MUTANTS]
+    ("mutant", "faults", "seeds"),
+    [
+        pytest.param(*row, id=row[0].__name__, marks=[pytest.mark.slow] if row[0] in LATE else [])
+        for row in MUTANTS
+    ],
 )
 def test_mutant_is_caught(
     mutant: Patch, faults: RaftFaults, seeds: int, monkeypatch: pytest.MonkeyPatch
