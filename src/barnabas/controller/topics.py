@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from barnabas.controller.placement import circle_of, spread
 from barnabas.metadata import topic_config
-from barnabas.metadata.image import Image
+from barnabas.metadata.image import Image, metric_name
 from barnabas.metadata.records import PartitionsAdded, TopicCreated, TopicDeleted
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import NodeId
@@ -60,13 +60,12 @@ def create_topic(
     if name in image.topics:
         raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name!r} already exists")
     # `a.b` and `a_b` would collide in the names of metrics, as in Kafka.
-    folded = name.replace(".", "_")
-    for other in image.topics:
-        if other.replace(".", "_") == folded and ("." in name or "." in other):
-            raise ApiError(
-                ErrorCode.INVALID_TOPIC_EXCEPTION,
-                f"topic {name!r} collides with {other!r}: '.' and '_' count as the same",
-            )
+    other = image.metric_names.get(metric_name(name))
+    if other is not None:
+        raise ApiError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"topic {name!r} collides with {other!r}: '.' and '_' count as the same",
+        )
     topic_config.resolve(config, defaults)
     return TopicCreated(
         name=name,

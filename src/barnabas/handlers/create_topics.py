@@ -5,10 +5,13 @@ level 2 on): the topic gets as many replicas as brokers are up, and grows to tha
 """
 
 from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import chain
 
 from barnabas.controller import topics
 from barnabas.controller.growth import Factor
 from barnabas.controller.placement import leave_out_inactive
+from barnabas.handlers.answers import all_of, in_steps, then
 from barnabas.handlers.context import RequestContext
 from barnabas.metadata import topic_config
 from barnabas.metadata.records import MetadataRecord, TopicCreated
@@ -16,7 +19,10 @@ from barnabas.metadata.topic_config import WANTED_FACTOR
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import NodeId
 from barnabas.model.pending import Pending
+from barnabas.model.steps import Steps
 from barnabas.node.node import Node
+from barnabas.protocol.codec import encoder
+from barnabas.protocol.message import Encoded
 from barnabas.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -27,37 +33,86 @@ from barnabas.protocol.messages.create_topics import (
 
 DYNAMIC_TOPIC_CONFIG = 1
 DEFAULT_CONFIG = 5
+DECIDED_AN_EVENT = 10
+"""So many topics are decided on within one event, and committed together."""
 
 
 def handle(
     node: Node, request: CreateTopicsRequest, context: RequestContext
-) -> CreateTopicsResponse | Pending[CreateTopicsResponse]:
+) -> Pending[CreateTopicsResponse]:
     """Make what can be made; say of the rest why not."""
+    parts = in_steps(node, _in_parts(node, request, context), context)
+    return then(parts, _joined) if isinstance(parts, Pending) else _joined(parts)
+
+
+def _in_parts(
+    node: Node, request: CreateTopicsRequest, context: RequestContext
+) -> Steps[list[Encoded | Pending[Encoded]]]:
+    """Decide on some topics within one event; each part is committed on its own."""
     times = Counter(topic.name for topic in request.topics)
-    results, records = [], list[MetadataRecord]()
-    partitions = 0
-    for topic in request.topics:
+    encode = encoder(CreatableTopicResult, context.version)
+    room = _Room(node)
+    parts: list[Encoded | Pending[Encoded]] = []
+    for start in range(0, len(request.topics), DECIDED_AN_EVENT):
+        if start:
+            yield None
+        wanted = request.topics[start : start + DECIDED_AN_EVENT]
+        results, records = _decide_on(node, wanted, times, room)
+        answers = Encoded(map(encode, results))
+        try:  # a refusal may rest on what is proposed only, and waits for it
+            committed = node.commit(() if request.validate_only else records, context.now_ms)
+        except ApiError as error:
+            parts.append(Encoded(encode(_refused(topic.name, error)) for topic in wanted))
+        else:
+            parts.append(committed.map(_always(answers)))
+    return parts
+
+
+def _always(answers: Encoded) -> Callable[[None], Encoded]:
+    return lambda _: answers
+
+
+def _joined(parts: Sequence[Encoded | Pending[Encoded]]) -> Pending[CreateTopicsResponse]:
+    """Return the answer that is made of its parts."""
+    return all_of(parts).map(
+        lambda every: CreateTopicsResponse(topics=Encoded(chain.from_iterable(every)))
+    )
+
+
+class _Room:
+    """Partitions of a request, counted until they are among the open ones of the broker."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._open_before = len(node.partitions)
+        self._decided = 0
+
+    def take(self, count: int) -> None:
+        """Count some more, or refuse them where there is no room."""
+        opened = max(0, len(self._node.partitions) - self._open_before)
+        self._node.check_room(max(0, self._decided - opened) + count)
+        self._decided += count
+
+
+def _decide_on(
+    node: Node, wanted: Sequence[CreatableTopic], times: Counter[str], room: _Room
+) -> tuple[list[CreatableTopicResult], list[MetadataRecord]]:
+    results, records = list[CreatableTopicResult](), list[MetadataRecord]()
+    for topic in wanted:
         try:
             if times[topic.name] > 1:
                 raise ApiError(  # noqa: TRY301
                     ErrorCode.INVALID_REQUEST, f"topic {topic.name!r} is named more than once"
                 )
             record = _decide(node, topic)
-            node.check_room(partitions + len(record.replicas))
+            room.take(len(record.replicas))
         except ApiError as error:
             results.append(_refused(topic.name, error))
             continue
-        partitions += len(record.replicas)
         records.append(record)
         records += leave_out_inactive(node.draft, record.topic_id, record.replicas)
         results.append(_created(node, record))
-    response = CreateTopicsResponse(topics=results)
-    if request.validate_only or not records:
-        return response
-    try:
-        return node.commit(records, context.now_ms).map(lambda _: response)
-    except ApiError as error:
-        return CreateTopicsResponse(topics=[_refused(t.name, error) for t in request.topics])
+    return results, records
 
 
 def _refused(name: str, error: ApiError) -> CreatableTopicResult:

@@ -110,6 +110,8 @@ class Image:
     cluster_id: str = ""
     topics: dict[str, TopicImage] = field(default_factory=dict)
     names: dict[TopicId, str] = field(default_factory=dict)
+    metric_names: dict[str, str] = field(default_factory=dict)
+    """The name of each topic, by what it is called in the names of metrics."""
     brokers: dict[int, BrokerImage] = field(default_factory=dict)
     last_broker_epoch: int = -1
     broker_configs: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -141,6 +143,7 @@ class Image:
             self.cluster_id,
             dict(self.topics),
             dict(self.names),
+            dict(self.metric_names),
             dict(self.brokers),
             self.last_broker_epoch,
             {name: dict(configs) for name, configs in self.broker_configs.items()},
@@ -210,6 +213,7 @@ class Image:
             self._owner,
         )
         self.names[topic_id] = record.name
+        self.metric_names[metric_name(record.name)] = record.name
 
     def _grow(self, record: PartitionsAdded) -> None:
         topic = self._own(self._topic(record.topic_id))
@@ -222,6 +226,7 @@ class Image:
         topic = self._topic(record.topic_id)
         del self.topics[topic.name]
         del self.names[topic.topic_id]
+        self.metric_names.pop(metric_name(topic.name), None)
 
     def _register(self, record: BrokerRegistered) -> None:
         self.last_broker_epoch = max(self.last_broker_epoch, record.broker_epoch)
@@ -307,6 +312,11 @@ _REPLAYS: dict[type[MetadataRecord], Callable[[Image, Any], None]] = {
     ConfigChanged: Image._configure,
     ProducerIdsReserved: Image._reserve_ids,
 }
+
+
+def metric_name(topic: str) -> str:
+    """Return what a topic is called in the names of metrics, where a dot divides the parts."""
+    return topic.replace(".", "_")
 
 
 def changed(topic_id: TopicId, number: int, partition: PartitionImage) -> PartitionChanged:

@@ -301,6 +301,41 @@ def test_a_name_that_no_topic_can_have_is_not_described(talk: Dialogue) -> None:
     assert unknown.topic_authorized_operations > 0
 
 
+def test_many_topics_are_made_some_at_a_time(talk: Dialogue) -> None:
+    create_topic(talk, "t-30")
+    talk.hold_scans = True
+    wanted = [topic(f"t-{number}") for number in range(35)]
+    asked = talk.send(CreateTopicsRequest(topics=wanted))
+    assert 0 < len(talk.node.image.topics) < len(wanted)
+    between = talk.send(CreateTopicsRequest(topics=[topic("between"), topic("t-20")]))
+    while talk.scans:
+        talk.step_scan()
+    assert [each.error_code for each in between.answer.topics] == [ErrorCode.NONE] * 2
+    assert {each.name: each.error_code for each in asked.answer.topics if each.error_code} == {
+        "t-20": ErrorCode.TOPIC_ALREADY_EXISTS,
+        "t-30": ErrorCode.TOPIC_ALREADY_EXISTS,
+    }
+    assert [each.name for each in asked.answer.topics] == [each.name for each in wanted]
+    assert len(talk.node.image.topics) == len(wanted) + 1
+
+
+def test_many_topics_are_only_checked_where_that_is_asked_for(talk: Dialogue) -> None:
+    wanted = [topic(f"t-{number}") for number in range(35)]
+    assert error_codes_of(create(talk, *wanted, dry=True)) == [ErrorCode.NONE] * 35
+    assert not talk.node.image.topics
+
+
+def test_a_collision_is_over_once_the_other_topic_is_deleted(talk: Dialogue) -> None:
+    assert error_codes_of(create(talk, topic("a.b"))) == [ErrorCode.NONE]
+    assert error_codes_of(create(talk, topic("a_b"))) == [ErrorCode.INVALID_TOPIC_EXCEPTION]
+    delete(talk, DeleteTopicState(name="a.b"))
+    assert error_codes_of(create(talk, topic("a_b"))) == [ErrorCode.NONE]
+
+
+def error_codes_of(results: list[Any]) -> list[int]:
+    return [each.error_code for each in results]
+
+
 def test_a_refusal_that_rests_on_a_proposal_waits_for_it(talk: Dialogue) -> None:
     """A topic that is only proposed may never be: nobody is told that it is there."""
     talk.hold_syncs = True

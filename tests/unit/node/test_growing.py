@@ -4,6 +4,7 @@ The cluster is raised to the feature level at which topics remember their replic
 """
 
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 
@@ -16,9 +17,11 @@ from barnabas.metadata.topic_config import WANTED_FACTOR
 from barnabas.model.errors import ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.node.node import Node
+from barnabas.protocol.codec import decoder
 from barnabas.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
+    CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
@@ -143,11 +146,15 @@ def test_at_the_first_level_nothing_is_written_that_the_old_release_cannot_read(
 
 
 def create(node: Node, topic: CreatableTopic) -> ErrorCode:
-    answer = create_topics.handle(node, CreateTopicsRequest(topics=[topic]), CONTEXT)
-    if isinstance(answer, Pending):
+    """Return the error of a refusal, or none where the topic is on its way."""
+    answers: list[CreateTopicsResponse] = []
+    request = CreateTopicsRequest(topics=[topic])
+    create_topics.handle(node, request, CONTEXT).when_done(answers.append)
+    if not answers:
         return ErrorCode.NONE
-    assert isinstance(answer, CreateTopicsResponse)
-    return ErrorCode(answer.topics[0].error_code)
+    (encoded,) = cast("list[bytes]", answers[0].topics)
+    result, _ = decoder(CreatableTopicResult, CONTEXT.version)(memoryview(encoded), 0)
+    return ErrorCode(result.error_code)
 
 
 def test_what_a_client_asks_for_is_refused_while_brokers_are_missing(outage: Outage) -> None:
