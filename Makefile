@@ -44,16 +44,15 @@ run: $(VENV)/.run ## Start a broker on 127.0.0.1:9092, its data under ./data.
 demo: $(VENV)/.telemetry ## Show the telemetry pipeline: broker, recording, fleet, tables, report.html (needs Java).
 	@exec $(BIN)/barnabas telemetry demo --gpus $(GPUS) $(ARGS)
 
-# Files of tests run side by side: what needs no other process, then what waits for clients, then crashes; Spark's in turn.
-PURE   := tests/unit tests/property tests/simulation tests/style
-CLIENTS := tests/cli tests/compat
-CRASHES := tests/chaos
+# Files of tests run side by side: what computes, then what waits for other processes (a third worker fills the gaps); Spark's in turn.
+PURE    := tests/unit tests/property tests/simulation tests/style
+WAITING := tests/cli tests/compat tests/chaos
+WAITERS := $(shell expr $(CORES) + 1)
 
 test: $(VENV)/.dev ## Run the tests.
 	@$(BIN)/python -m pytest -q -n $(CORES) --dist loadfile $(PURE)
-	@$(BIN)/python -m pytest -q -n $(CORES) --dist loadfile $(CLIENTS)
-	@$(BIN)/python -m pytest -q -n $(CORES) --dist loadfile $(CRASHES)
-	@$(BIN)/python -m pytest $(PURE:%=--ignore %) $(CLIENTS:%=--ignore %) $(CRASHES:%=--ignore %)
+	@$(BIN)/python -m pytest -q -n $(WAITERS) --dist loadfile $(WAITING)
+	@$(BIN)/python -m pytest $(PURE:%=--ignore %) $(WAITING:%=--ignore %)
 
 test-cluster: $(VENV)/.dev ## The long tests of clusters: their commands, every mutant of the simulation (minutes).
 	@$(BIN)/python -m pytest -q tests/cli/test_cluster.py tests/cli/test_outage.py tests/simulation -m slow

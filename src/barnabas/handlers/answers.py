@@ -1,6 +1,7 @@
 """Answers that are made of other answers, some of which are not there yet, or in steps."""
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Generic, TypeVar, cast
 
 from barnabas.effects import Scan
@@ -23,6 +24,23 @@ def in_steps(node: Node, steps: Steps[T], context: RequestContext) -> T | Pendin
     pending: Pending[T] = Pending()
     node.outbox.append(Scan(LANE, context.client, for_answer(begun, pending)))
     return pending
+
+
+def in_parts(
+    node: Node, steps: Steps[Sequence[list[T] | Pending[list[T]]]], context: RequestContext
+) -> Pending[list[T]]:
+    """Return what is made part by part, all of it in one list, once the last part is there."""
+    parts = in_steps(node, steps, context)
+    return then(parts, _joined) if isinstance(parts, Pending) else _joined(parts)
+
+
+def _joined(parts: Sequence[list[T] | Pending[list[T]]]) -> Pending[list[T]]:
+    return all_of(parts).map(lambda every: list(chain.from_iterable(every)))
+
+
+def once(done: Pending[None], answer: T) -> Pending[T]:
+    """Return an answer that is to wait for something."""
+    return done.map(lambda _: answer)
 
 
 def all_of(answers: Sequence[T | Pending[T]]) -> Pending[list[T]]:

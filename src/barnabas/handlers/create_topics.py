@@ -5,13 +5,12 @@ level 2 on): the topic gets as many replicas as brokers are up, and grows to tha
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from itertools import chain
+from collections.abc import Sequence
 
 from barnabas.controller import topics
 from barnabas.controller.growth import Factor
 from barnabas.controller.placement import leave_out_inactive
-from barnabas.handlers.answers import all_of, in_steps, then
+from barnabas.handlers.answers import in_parts, once
 from barnabas.handlers.context import RequestContext
 from barnabas.metadata import topic_config
 from barnabas.metadata.records import MetadataRecord, TopicCreated
@@ -36,47 +35,39 @@ DEFAULT_CONFIG = 5
 DECIDED_AN_EVENT = 10
 """So many topics are decided on within one event, and committed together."""
 
+Results = list[bytes]
+"""Results, each encoded."""
+
 
 def handle(
     node: Node, request: CreateTopicsRequest, context: RequestContext
 ) -> Pending[CreateTopicsResponse]:
     """Make what can be made; say of the rest why not."""
-    parts = in_steps(node, _in_parts(node, request, context), context)
-    return then(parts, _joined) if isinstance(parts, Pending) else _joined(parts)
+    made = in_parts(node, _parts(node, request, context), context)
+    return made.map(lambda results: CreateTopicsResponse(topics=Encoded(results)))
 
 
-def _in_parts(
+def _parts(
     node: Node, request: CreateTopicsRequest, context: RequestContext
-) -> Steps[list[Encoded | Pending[Encoded]]]:
+) -> Steps[list[Results | Pending[Results]]]:
     """Decide on some topics within one event; each part is committed on its own."""
     times = Counter(topic.name for topic in request.topics)
     encode = encoder(CreatableTopicResult, context.version)
     room = _Room(node)
-    parts: list[Encoded | Pending[Encoded]] = []
+    parts: list[Results | Pending[Results]] = []
     for start in range(0, len(request.topics), DECIDED_AN_EVENT):
         if start:
             yield None
         wanted = request.topics[start : start + DECIDED_AN_EVENT]
         results, records = _decide_on(node, wanted, times, room)
-        answers = Encoded(map(encode, results))
+        answers = [encode(result) for result in results]
         try:  # a refusal may rest on what is proposed only, and waits for it
             committed = node.commit(() if request.validate_only else records, context.now_ms)
         except ApiError as error:
-            parts.append(Encoded(encode(_refused(topic.name, error)) for topic in wanted))
+            parts.append([encode(_refused(topic.name, error)) for topic in wanted])
         else:
-            parts.append(committed.map(_always(answers)))
+            parts.append(once(committed, answers))
     return parts
-
-
-def _always(answers: Encoded) -> Callable[[None], Encoded]:
-    return lambda _: answers
-
-
-def _joined(parts: Sequence[Encoded | Pending[Encoded]]) -> Pending[CreateTopicsResponse]:
-    """Return the answer that is made of its parts."""
-    return all_of(parts).map(
-        lambda every: CreateTopicsResponse(topics=Encoded(chain.from_iterable(every)))
-    )
 
 
 class _Room:

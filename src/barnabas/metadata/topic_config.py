@@ -8,6 +8,7 @@ config which a newer broker wrote is refused by name and not misread.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -30,6 +31,7 @@ WANTED_FACTOR = "barnabas.replication.factor"
 """How DescribeConfigs shows the replication factor that a topic is still to grow to, read-only.
 A broker that has a topic made names it among the configs: it takes fewer replicas for now."""
 
+CONFIGS_KEPT = 256
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -116,9 +118,17 @@ def validate(name: str, value: str) -> None:
 def resolve(
     overrides: Mapping[str, str] = _NONE, defaults: Mapping[str, str] = _NONE
 ) -> TopicConfig:
-    """Return the config of a topic, or raise INVALID_CONFIG for what it cannot be."""
+    """Return the config of a topic, or raise INVALID_CONFIG for what it cannot be.
+
+    Most topics share a few configs, and to work one out takes long: the last ones are kept.
+    """
+    return _resolved(tuple({**defaults, **overrides}.items()))
+
+
+@lru_cache(maxsize=CONFIGS_KEPT)
+def _resolved(settings: tuple[tuple[str, str], ...]) -> TopicConfig:
     values = {name: known.default for name, known in DEFINITIONS.items()}
-    for name, value in {**defaults, **overrides}.items():
+    for name, value in settings:
         definition(name)
         values[name] = value
     typed: dict[str, Any] = {

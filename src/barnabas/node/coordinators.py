@@ -5,13 +5,14 @@ the coordinator. The topics are made when a client first looks for a coordinator
 moves with the leadership of its partition: whoever gets it reads what was stored and goes on.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from barnabas.effects import Notice
 from barnabas.groups.machine import GroupMachine
 from barnabas.metadata.image import GROUPS_TOPIC, TRANSACTIONS_TOPIC
+from barnabas.metadata.records import MetadataRecord, TopicCreated, TopicDeleted
 from barnabas.model.coordination import Machine
 from barnabas.model.errors import ApiError, ErrorCode, StorageError
 from barnabas.model.ids import NodeId, TopicId, TopicPartition
@@ -44,6 +45,7 @@ class Coordinators:
         settings = node.settings
         self._node = node
         self._known: dict[TopicId, str] = {}
+        """The topics of which the groups know."""
         self.groups = CoordinatorSet(
             node,
             GROUPS_TOPIC,
@@ -78,22 +80,34 @@ class Coordinators:
         if coordinators is not None:
             coordinators.leadership_changed(partition.partition)
 
-    def metadata_changed(self, deleted: list[str]) -> None:
-        """Tell groups that topics came, grew or went; let go of what is not here any more."""
+    def metadata_changed(self, changes: Sequence[MetadataRecord] | None) -> None:
+        """Tell groups that topics came, grew or went; drop coordinators that are elsewhere now.
+
+        None says that everything may be different.
+        """
         for coordinators in self.topics.values():
             coordinators.let_go_of_others()
-        deleted = list(dict.fromkeys([*deleted, *self._gone()]))
+        deleted = self._look_for_deleted() if changes is None else self._deleted_by(changes)
         for shard in self.groups.shards():
             machine = shard.machine
             shard.run_quietly(lambda machine=machine: machine.topics_changed(deleted))  # type: ignore[misc]
 
-    def _gone(self) -> list[str]:
-        """Return topics that went since the last look: not all of them had a copy here."""
+    def _deleted_by(self, changes: Sequence[MetadataRecord]) -> list[str]:
+        """Follow what became of topics; return the names of those that were deleted."""
+        deleted = dict[str, None]()
+        for change in changes:
+            if isinstance(change, TopicCreated):
+                self._known[TopicId(bytes.fromhex(change.topic_id))] = change.name
+            elif isinstance(change, TopicDeleted):
+                name = self._known.pop(TopicId(bytes.fromhex(change.topic_id)), None)
+                if name is not None:
+                    deleted[name] = None
+        return list(deleted)
+
+    def _look_for_deleted(self) -> list[str]:
         now, before = self._node.image.names, self._known
-        if len(now) == len(before) and now.keys() == before.keys():
-            return []
         self._known = dict(now)
-        return [name for topic_id, name in before.items() if topic_id not in now]
+        return list(dict.fromkeys(name for topic_id, name in before.items() if topic_id not in now))
 
 
 class CoordinatorSet(Generic[M]):

@@ -32,7 +32,7 @@ TOPICS_FOLDER = "topics"
 DELETED_FOLDER = "deleted"
 STRANGERS_FOLDER = "strangers"
 REOPEN_AFTER_MS = 1000
-OPENED_AT_ONCE = 8
+OPENED_AT_ONCE = 4
 """So many logs are opened within one event, once clients or other brokers are served."""
 LANE = "opening of logs"
 NAMED_AT_MOST = 10
@@ -97,15 +97,17 @@ class LocalTopics:
         """Tell whether every copy of a topic that belongs here is open."""
         return len(self.by_id.get(topic.topic_id, ())) >= len(self._wanted(topic))
 
-    def reconcile(self, topics: Iterable[TopicImage]) -> list[str]:
-        """Make copies agree with the image; return the names of topics that are gone."""
+    def reconcile(
+        self, topics: Iterable[TopicImage], deleted: Iterable[TopicId] | None
+    ) -> list[str]:
+        """Make copies of some topics agree with the image; drop those of topics that are gone.
+
+        Where it is not said which were deleted, look for them. Return their names.
+        """
         # Dropped first: a topic that is made again goes by the same name and folder.
-        image = self._node.image
-        gone = [
-            self._drop_topic(topic_id)
-            for topic_id in list(self.by_id)
-            if topic_id not in image.names
-        ]
+        names = self._node.image.names
+        suspects = list(self.by_id if deleted is None else filter(self.by_id.__contains__, deleted))
+        gone = [self._drop_topic(topic_id) for topic_id in suspects if topic_id not in names]
         defaults = self._node.topic_defaults
         if not self._unopened:
             self._turns_left = OPENED_AT_ONCE

@@ -222,10 +222,11 @@ class Node:
                 self._begin_to_act()
             return
         topics = self._affected(changes)
-        gone = self.local.reconcile(topics)
+        deleted = None if changes is None else _deleted(changes)
+        gone = self.local.reconcile(topics, deleted)
         # A topic may go of which there was no copy here, and groups of which there are offsets.
-        if topics or gone or any(isinstance(change, TopicDeleted) for change in changes or ()):
-            self.coordinators.metadata_changed(gone)
+        if topics or gone or deleted:
+            self.coordinators.metadata_changed(changes)
         self.replicas.metadata_changed(changes)
         self.creation.metadata_changed()
 
@@ -357,6 +358,14 @@ class Node:
                 f"{topics} holds topics, but the metadata that describes them is gone; restore "
                 f"{folder}/{METADATA_FOLDER} from a backup, or move {topics} away to start empty"
             )
+
+
+def _deleted(changes: Sequence[MetadataRecord]) -> list[TopicId]:
+    return [
+        TopicId(bytes.fromhex(change.topic_id))
+        for change in changes
+        if isinstance(change, TopicDeleted)
+    ]
 
 
 def _makes_partitions(change: MetadataRecord) -> bool:

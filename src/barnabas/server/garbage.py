@@ -7,10 +7,14 @@ broker to start notes what the host program had set, and the last one to stop re
 import gc
 import threading
 
-SELDOM = (50_000, 20, 100)
-"""Thresholds under which garbage is collected less often: a request leaves next to no cycles
-behind. To open many logs makes many objects and no garbage, and looking through them again and
-again would take as long as opening them."""
+LOADING = (50_000, 20, 100)
+"""Thresholds while logs are opened, which makes many objects and no garbage: looking through them
+again and again would take as long as opening them."""
+SERVING = (5_000, 5, 40_000)
+"""Thresholds while clients are served. A collection stops the loop, for as long as there are
+objects to look through: some thousand in the first generation, some ten thousand in the second.
+Requests, connections and topics leave no cycles behind, so a full collection is next to never due.
+"""
 
 
 class Shared:
@@ -35,23 +39,25 @@ class GarbageSettings:
         self._holds = False
 
     def begin(self) -> None:
-        """Collect garbage seldom from here on."""
+        """Collect garbage seldom while everything is loaded."""
         with _shared.lock:
             if _shared.brokers == 0:
                 _shared.thresholds = gc.get_threshold()
                 _shared.may_freeze = gc.get_freeze_count() == 0
-                gc.set_threshold(*SELDOM)
+                gc.set_threshold(*LOADING)
             _shared.brokers += 1
             self._holds = True
 
     def spare_what_is_loaded(self) -> None:
-        """Leave what was loaded out of garbage collection: a full one stops the loop.
+        """Leave what was loaded out of garbage collection, and keep later collections short.
 
-        So would one here, for next to nothing: what is loaded is nearly all in use.
+        Nothing is collected here: that would stop the loop, and nearly everything is in use.
         """
         with _shared.lock:
             if _shared.may_freeze:
                 gc.freeze()
+            if gc.get_threshold() == LOADING:
+                gc.set_threshold(*SERVING)
 
     def end(self) -> None:
         """Have what was spared collected again, a stopped broker's files with it.
@@ -65,5 +71,5 @@ class GarbageSettings:
             _shared.brokers -= 1
             if _shared.may_freeze:
                 gc.unfreeze()
-            if _shared.brokers == 0 and gc.get_threshold() == SELDOM:
+            if _shared.brokers == 0 and gc.get_threshold() in {LOADING, SERVING}:
                 gc.set_threshold(*_shared.thresholds)

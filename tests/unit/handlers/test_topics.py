@@ -319,6 +319,19 @@ def test_many_topics_are_made_some_at_a_time(talk: Dialogue) -> None:
     assert len(talk.node.image.topics) == len(wanted) + 1
 
 
+def test_many_topics_are_deleted_some_at_a_time(talk: Dialogue) -> None:
+    names = [f"t-{number}" for number in range(45)]
+    create(talk, *map(topic, names))
+    talk.hold_scans = True
+    asked = talk.send(DeleteTopicsRequest(topics=[DeleteTopicState(name=n) for n in names]))
+    assert 0 < len(talk.node.image.topics) < len(names)
+    talk.release_scans()
+    assert error_codes_of(asked.answer.responses) == [ErrorCode.NONE] * len(names)
+    assert [each.name for each in asked.answer.responses] == names
+    assert not talk.node.image.topics
+    assert not talk.node.partitions
+
+
 def test_many_topics_are_only_checked_where_that_is_asked_for(talk: Dialogue) -> None:
     wanted = [topic(f"t-{number}") for number in range(35)]
     assert error_codes_of(create(talk, *wanted, dry=True)) == [ErrorCode.NONE] * 35

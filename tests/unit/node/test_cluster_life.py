@@ -69,7 +69,7 @@ class Three:
     def make(self, name: str, partitions: int, *, on: Host | None = None) -> None:
         host = on or self.controller
         self.do(host, lambda node: node.create_topic(name, partitions, {}, 0))
-        self.until(lambda: all(name in n.image.topics for n in self.cluster.nodes), "it is known")
+        self.until(lambda: all(is_open(name, node) for node in self.cluster.nodes), "it is open")
 
     def leaders(self, name: str, seen_by: Host) -> list[int]:
         assert seen_by.node is not None
@@ -79,6 +79,11 @@ class Three:
 @pytest.fixture
 def three() -> Three:
     return Three()
+
+
+def is_open(name: str, node: Node) -> bool:
+    topic = node.image.topics.get(name)
+    return topic is not None and node.local.is_open(topic)
 
 
 def node_of(host: Host) -> Node:

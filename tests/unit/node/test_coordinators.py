@@ -151,8 +151,9 @@ def test_offsets_of_topics_that_are_deleted_elsewhere_go_as_well(talk: Dialogue)
     talk.ask(FindCoordinatorRequest(coordinator_keys=["g"]))
     talk.ask(commit_request("g", {("a", 0): 1}), 9)
     assert committed(talk, "g") == {("a", 0): Position(1)}
-    # Without a copy here nobody can say that one was dropped.
-    talk.node.image.replay(TopicDeleted(topic_id=topic_id.hex()))
-    talk.node.coordinators.metadata_changed([])
+    # Without a copy here there is none to be dropped: the record alone says it.
+    deleted = TopicDeleted(topic_id=topic_id.hex())
+    talk.node.image.replay(deleted)
+    talk.node.coordinators.metadata_changed([deleted])
     talk.settle()
     assert committed(talk, "g") == {}
