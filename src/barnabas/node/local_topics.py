@@ -32,8 +32,11 @@ TOPICS_FOLDER = "topics"
 DELETED_FOLDER = "deleted"
 STRANGERS_FOLDER = "strangers"
 REOPEN_AFTER_MS = 1000
-OPENED_AT_ONCE = 4
-"""So many logs are opened within one event, once clients or other brokers are served."""
+OPENED_AT_ONCE = 2
+"""So many logs are opened within one event once clients are served: each makes folders and files,
+and takes milliseconds."""
+OPENED_IN_A_CLUSTER = 8
+"""So many there: a millisecond passes between two events, and a broker leads what it has opened."""
 LANE = "opening of logs"
 NAMED_AT_MOST = 10
 RETIRED_NAME = re.compile("[0-9a-f]{32}(-[0-9]+)?")
@@ -64,7 +67,8 @@ class LocalTopics:
         """Whether clients may be waiting while logs are opened."""
         self._when_open: list[Pending[None]] = []
         self._opening = False
-        self._turns_left = OPENED_AT_ONCE
+        self._opened_at_once = OPENED_AT_ONCE if node.is_alone else OPENED_IN_A_CLUSTER
+        self._turns_left = self._opened_at_once
         self._to_discard: dict[str, str] = {}
         """Folders on their way out, in this order, with their names to come."""
         self._discards_left = DISCARDED_AT_ONCE
@@ -110,7 +114,7 @@ class LocalTopics:
         gone = [self._drop_topic(topic_id) for topic_id in suspects if topic_id not in names]
         defaults = self._node.topic_defaults
         if not self._unopened:
-            self._turns_left = OPENED_AT_ONCE
+            self._turns_left = self._opened_at_once
         for topic in topics:
             self._settle(topic, defaults)
         self._open_soon()
@@ -238,7 +242,7 @@ class LocalTopics:
 
     def _open_some(self) -> None:
         """Go on with what was left for later, topic by topic: the others are not looked at yet."""
-        self._turns_left = OPENED_AT_ONCE
+        self._turns_left = self._opened_at_once
         defaults = self._node.topic_defaults
         while self._unopened and self._turns_left:
             topic_id = next(iter(self._unopened))
@@ -246,7 +250,7 @@ class LocalTopics:
             topic = self._node.image.topic_by_id(topic_id)
             if topic is not None:
                 self._settle(topic, defaults)
-        self._turns_left = OPENED_AT_ONCE
+        self._turns_left = self._opened_at_once
 
     def _reopen(self) -> None:
         self._reopening = False

@@ -25,7 +25,7 @@ FLUSHED_AN_EVENT = 50
 """So many partitions begin a sync within one event; each may open some small files."""
 RETAINED_AN_EVENT = 20
 """So many partitions are looked at within one event."""
-ROLLED_AN_EVENT = 2
+ROLLED_AN_EVENT = 1
 """So many of them may begin a new segment, which makes some files, or begin to drop some."""
 DROPPING_AT_ONCE = 50
 """So many partitions drop segments at a time: others wait for the same disk."""

@@ -10,11 +10,10 @@ import threading
 LOADING = (50_000, 20, 100)
 """Thresholds while logs are opened, which makes many objects and no garbage: looking through them
 again and again would take as long as opening them."""
-SERVING = (5_000, 5, 40_000)
-"""Thresholds while clients are served. A collection stops the loop, for as long as there are
-objects to look through: some thousand in the first generation, some ten thousand in the second.
-Requests, connections and topics leave no cycles behind, so a full collection is next to never due.
-"""
+SERVING = (1_000, 2, 300_000)
+"""Thresholds while clients are served. A collection stops the loop for up to two microseconds an
+object: it looks through a thousand of them, or through some thousand. Requests, connections and
+topics leave no cycles behind, so a full collection is next to never due."""
 
 
 class Shared:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 OFFSET_ENTRY_BYTES = OffsetIndex.ENTRY.size
 TIME_ENTRY_BYTES = TimeIndex.ENTRY.size
-SEALED_AN_EVENT = 3
+SEALED_AN_EVENT = 1
 
 
 class SealingByAge:

@@ -78,7 +78,7 @@ def test_a_topic_that_waits_for_its_turn_is_left_alone(monkeypatch: pytest.Monke
 
     world.run_until(is_back, world.now_ms + PATIENCE_MS, "everything is open")
     steps = [after - before for before, after in pairwise(opened)]
-    assert max(steps) <= local_topics.OPENED_AT_ONCE
+    assert max(steps) <= local_topics.OPENED_IN_A_CLUSTER
     # Once when it is put in the queue, and once or twice when it is its turn.
     assert looks.total() <= 3 * TOPICS
 

@@ -86,6 +86,7 @@ def test_a_segment_that_cannot_be_rolled_keeps_nobody_else_waiting(edge: Edge) -
     disk.before = before
     edge.now_ms += 501
     edge.do(edge.maintenance.retain)
+    edge.pass_time(1)
     assert edge.said("cannot begin a new segment")
     second = edge.node.partitions[TopicPartition("second", 0)].log
     assert second.start_offset == second.end_offset == 40
