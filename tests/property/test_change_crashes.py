@@ -14,7 +14,7 @@ from barnabas.metadata.records import TopicCreated
 from barnabas.model.ids import TopicPartition
 from barnabas.protocol.records import records
 from barnabas.storage import compaction
-from barnabas.storage.changes import Steps, Sync
+from barnabas.storage.changes import ChangeSteps, Sync
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
 from barnabas.storage.trimming import advance_start, drop_segments
@@ -66,7 +66,7 @@ class Busy:
         self.log.flush()
         self.promised = self.log.flushed_offset
 
-    def carry_out(self, steps: Steps[Any]) -> None:
+    def carry_out(self, steps: ChangeSteps[Any]) -> None:
         for sync in steps:
             if self.goes_on:
                 self.send()
@@ -89,7 +89,7 @@ class Found(NamedTuple):
 
 
 Check = Callable[[Found], None]
-Change = Callable[[Busy], Steps[Any]]
+Change = Callable[[Busy], ChangeSteps[Any]]
 
 
 def every_cut(change: Change, check: Check) -> None:
@@ -116,14 +116,14 @@ def every_cut(change: Change, check: Check) -> None:
             check(Found(log, busy, offsets, where))
 
 
-def drop(busy: Busy) -> Steps[Any]:
+def drop(busy: Busy) -> ChangeSteps[Any]:
     return drop_segments(busy.log, busy.log.segments[3].base_offset, [])
 
 
-def drop_on_full_disk(busy: Busy) -> Steps[Any]:
+def drop_on_full_disk(busy: Busy) -> ChangeSteps[Any]:
     """A disk that takes no note of the new start."""
 
-    def steps() -> Steps[None]:
+    def steps() -> ChangeSteps[None]:
         for sync in drop_segments(busy.log, busy.log.segments[3].base_offset, []):
             busy.disk.room = None  # another process has freed a little
             yield sync
@@ -154,7 +154,7 @@ def test_deletion_beside_appends_takes_effect_or_not() -> None:
     assert starts == {0, 4}
 
 
-def swap(busy: Busy) -> Steps[Any]:
+def swap(busy: Busy) -> ChangeSteps[Any]:
     work = compaction.plan(
         busy.log,
         compaction.Urgency(0, 0, 1 << 40),

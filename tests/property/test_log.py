@@ -20,7 +20,7 @@ from barnabas.protocol.compression import Codec
 from barnabas.protocol.markers import ABORT, COMMIT
 from barnabas.protocol.records import TRANSACTIONAL, Record, parse_header, records
 from barnabas.storage import compaction, resuming, retention
-from barnabas.storage.changes import Change, Steps, Sync
+from barnabas.storage.changes import Change, ChangeSteps, Sync
 from barnabas.storage.flush import FlushTask, carry_out
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
@@ -222,7 +222,7 @@ class LogMachine(RuleBasedStateMachine):
         self.sync = self.log.change.advance()
         self.note_swap(first)
 
-    def begin_change(self, steps: Steps[Any], new_start: int, *, at_once: bool) -> None:
+    def begin_change(self, steps: ChangeSteps[Any], new_start: int, *, at_once: bool) -> None:
         """Start a change; what becomes of the log's start is known when it is over."""
 
         def done(_: object) -> None:
@@ -293,7 +293,7 @@ class LogMachine(RuleBasedStateMachine):
         self.swapping = (work, cleaned.clean_upto, high_watermark)
         self.compacted = high_watermark
 
-        def steps() -> Steps[None]:
+        def steps() -> ChangeSteps[None]:
             self.retired += yield from compaction.apply(self.log, cleaned)
 
         self.begin_change(steps(), 0, at_once=at_once)

@@ -20,7 +20,7 @@ from barnabas.raft.quorum_state import QuorumState, QuorumStateFile
 from barnabas.raft.snapshots import NO_SNAPSHOT, Snapshots
 from barnabas.sim.raft_world import RaftFaults, play
 from barnabas.sim.world import InvariantError
-from barnabas.storage.changes import Steps, Sync
+from barnabas.storage.changes import ChangeSteps, Sync
 
 SEEDS = 20
 
@@ -128,7 +128,7 @@ def log_goes_before_its_snapshot(patch: pytest.MonkeyPatch) -> None:
     """The log before a snapshot goes only once the snapshot is safe: here no sync is waited for."""
     original = Snapshots.storing
 
-    def hasty(self: Any, snapshot_id: Any, content: Any) -> Steps[None]:
+    def hasty(self: Any, snapshot_id: Any, content: Any) -> ChangeSteps[None]:
         for _ in original(self, snapshot_id, content):
             yield Sync()
 

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 from barnabas.effects import Effect, MakeDurable
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.pending import Pending
-from barnabas.storage.changes import Changes, Steps, Sync
+from barnabas.storage.changes import Changes, ChangeSteps, Sync
 from barnabas.storage.log import Log
 from barnabas.storage.trimming import advance_start
 
@@ -46,7 +46,7 @@ class LogChanges:
         self._deleting: list[Deletion] = []
 
     def start(
-        self, steps: Steps[T], done: Callable[[T], None], failed: Callable[[OSError], None]
+        self, steps: ChangeSteps[T], done: Callable[[T], None], failed: Callable[[OSError], None]
     ) -> None:
         """Carry out a change once those before it are over."""
         self._changes.start(steps, done, failed)
@@ -65,7 +65,7 @@ class LogChanges:
             self._deletions.append(Deletion(offset, answer))
         return answer
 
-    def _delete(self) -> Steps[None]:
+    def _delete(self) -> ChangeSteps[None]:
         """Delete what was asked for by the time that this change has its turn.
 
         A request may name a thousand partitions, and each is to have an event of its own.

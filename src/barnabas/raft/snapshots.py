@@ -23,7 +23,7 @@ from barnabas.protocol.messages.voters_record import VotersRecord
 from barnabas.protocol.records import Record, build, records, stamp, verify
 from barnabas.raft.control import build_control, control_messages
 from barnabas.raft.voters import VoterSet
-from barnabas.storage.changes import Steps, Sync, beside, emptied_beside
+from barnabas.storage.changes import ChangeSteps, Sync, beside, emptied_beside
 from barnabas.storage.walk import plausible
 
 SUFFIX = ".checkpoint"
@@ -151,7 +151,7 @@ class Snapshots:
         self._disk.write_atomic(self.path(snapshot_id), content)
         self.newest = snapshot_id
 
-    def storing(self, snapshot_id: SnapshotId, content: Iterable[Buffer]) -> Steps[None]:
+    def storing(self, snapshot_id: SnapshotId, content: Iterable[Buffer]) -> ChangeSteps[None]:
         """Make a snapshot the newest, once it is safe; other events come in between its pieces."""
         path = self.path(snapshot_id)
         file = emptied_beside(self._disk, path)

@@ -52,7 +52,7 @@ class Sync(NamedTuple):
                 disk.sync_folder(folder)
 
 
-Steps = Generator[Sync, None, T]
+ChangeSteps = Generator[Sync, None, T]
 """A change as it is written down: what it yields must be safe before it goes on."""
 SyncLater = Callable[[Sync, Callable[[], None]], None]
 """Has something synced off the loop, and calls back on the loop once it is safe."""
@@ -82,7 +82,7 @@ def emptied_beside(disk: Disk, path: str) -> File:
     return file
 
 
-def carry_out_now(disk: Disk, steps: Steps[T]) -> T:
+def carry_out_now(disk: Disk, steps: ChangeSteps[T]) -> T:
     """Carry out a change with all its syncs here and now, while no client is served."""
     while True:
         try:
@@ -94,12 +94,12 @@ def carry_out_now(disk: Disk, steps: Steps[T]) -> T:
 
 
 class Change(Generic[T]):
-    """Steps on their way. How they end is reported once: with their result, or an `OSError`."""
+    """A change on its way. How it ends is reported once: with its result, or an `OSError`."""
 
     __slots__ = ("_done", "_failed", "_steps", "is_over")
 
     def __init__(
-        self, steps: Steps[T], done: Callable[[T], None], failed: Callable[[OSError], None]
+        self, steps: ChangeSteps[T], done: Callable[[T], None], failed: Callable[[OSError], None]
     ) -> None:
         self._steps = steps
         self._done = done
@@ -146,7 +146,7 @@ class Changes:
         self._closed = False
 
     def start(
-        self, steps: Steps[T], done: Callable[[T], None], failed: Callable[[OSError], None]
+        self, steps: ChangeSteps[T], done: Callable[[T], None], failed: Callable[[OSError], None]
     ) -> None:
         """Carry out a change once those before it are over."""
         change = Change(steps, done, failed)

@@ -35,7 +35,7 @@ from barnabas.model.errors import StorageError
 from barnabas.model.ports import Disk
 from barnabas.storage import ages
 from barnabas.storage.aborted import Aborted
-from barnabas.storage.changes import Steps
+from barnabas.storage.changes import ChangeSteps
 from barnabas.storage.checkpoints import read_number, write_number
 from barnabas.storage.key_map import KEYS_MAX, KeyMap
 from barnabas.storage.log import CLEANER_FILE, Log
@@ -222,7 +222,7 @@ def _written(disk: Disk, work: CleaningPlan, segments: list[Segment], keys_max: 
     return Cleaned(groups, clean_upto, before, after, work.cuts)
 
 
-def apply(log: Log, cleaned: Cleaned) -> Steps[list[str]]:
+def apply(log: Log, cleaned: Cleaned) -> ChangeSteps[list[str]]:
     """Swap the result in; return the files to delete. Nothing happens if the log moved on."""
     by_base = {segment.base_offset: segment for segment in log.segments[:-1]}
     known = all(base in by_base for group in cleaned.groups for base in group.bases)

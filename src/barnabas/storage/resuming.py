@@ -23,7 +23,7 @@ from barnabas.model.ports import Disk
 from barnabas.protocol.crc import crc32c
 from barnabas.storage import snapshots
 from barnabas.storage.aborted import Digest
-from barnabas.storage.changes import Steps, Sync, beside, carry_out_now, written_beside
+from barnabas.storage.changes import ChangeSteps, Sync, beside, carry_out_now, written_beside
 from barnabas.storage.log import RESUME_FILE, Log
 from barnabas.storage.producers import ProducerStates
 from barnabas.storage.segment import Totals
@@ -96,7 +96,7 @@ def take_ready(log: Log) -> Stored | None:
     return found.stored if found.cuts == log.cuts else None
 
 
-def storing(disk: Disk, found: Stored) -> Steps[None]:
+def storing(disk: Disk, found: Stored) -> ChangeSteps[None]:
     """Make a resume point safe, after the indexes that it counts on."""
     file = written_beside(disk, found.path, found.content)
     indexes = [disk.open(path) for path in found.indexes if disk.exists(path)]

@@ -20,7 +20,7 @@ from barnabas.model.ports import Disk
 from barnabas.protocol.crc import crc32c
 from barnabas.protocol.records import BatchHeader, verify
 from barnabas.storage.aborted import Aborted, Digest
-from barnabas.storage.changes import Steps, Sync, beside, written_beside
+from barnabas.storage.changes import ChangeSteps, Sync, beside, written_beside
 from barnabas.storage.names import numbered
 from barnabas.storage.producers import NONE, Producer, ProducerStates, SentBatch
 from barnabas.storage.segment import Segment
@@ -96,7 +96,7 @@ def vouches_for(log: "Log", segment: Segment, end_offset: int) -> bool:
     return digest == segment.aborted.digest
 
 
-def vouching(log: "Log", segment: Segment) -> Steps[None]:
+def vouching(log: "Log", segment: Segment) -> ChangeSteps[None]:
     """Have the snapshot at a sealed segment's end agree with its index of aborted transactions.
 
     Where the disk is full it does not, and the index is made anew at the next start.

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from barnabas.model.ports import Disk
-from barnabas.storage.changes import Steps, Sync
+from barnabas.storage.changes import ChangeSteps, Sync
 from barnabas.storage.log import Log, retired_path
 from barnabas.storage.names import INDEX_SUFFIXES, LOG_SUFFIX, numbered, segment_name
 from barnabas.storage.segment import Segment
@@ -25,7 +25,7 @@ from barnabas.storage.snapshots import vouching
 SWAP_SUFFIX = ".swap"
 
 
-def swap_in(log: Log, groups: Sequence[Sequence[Segment]], source: str) -> Steps[list[str]]:
+def swap_in(log: Log, groups: Sequence[Sequence[Segment]], source: str) -> ChangeSteps[list[str]]:
     """Replace each group of neighbours by the segment in the folder `source`.
 
     Returns the files that can be deleted. Where the disk refuses, the originals stay.
@@ -89,7 +89,7 @@ def _place(log: Log, group: Sequence[Segment], source: str) -> None:
     log.disk.rename(_swap_path(log, group), f"{log.folder}/{_name(group)}")
 
 
-def _undo(log: Log, groups: Sequence[Sequence[Segment]], *, placing: bool) -> Steps[None]:
+def _undo(log: Log, groups: Sequence[Sequence[Segment]], *, placing: bool) -> ChangeSteps[None]:
     """Give the originals their names back, and only then give up what was to replace them.
 
     One that has its place already stays there: the next start finds it, as good as the originals.

@@ -5,12 +5,12 @@ removal synced, a power cut could bring back the first segment and not the secon
 if the second had been lost.
 """
 
-from barnabas.storage.changes import ChangeAbandonedError, Steps, Sync, beside, written_beside
+from barnabas.storage.changes import ChangeAbandonedError, ChangeSteps, Sync, beside, written_beside
 from barnabas.storage.checkpoints import seal
 from barnabas.storage.log import START_OFFSET_FILE, Log
 
 
-def advance_start(log: Log, offset: int) -> Steps[None]:
+def advance_start(log: Log, offset: int) -> ChangeSteps[None]:
     """Make everything below an offset unreadable, for good: readers see it once it is safe."""
     if offset <= log.start_offset:
         return
@@ -25,7 +25,7 @@ def advance_start(log: Log, offset: int) -> Steps[None]:
     log.epochs.truncate_start(offset)
 
 
-def drop_segments(log: Log, before_offset: int, retired: list[str]) -> Steps[int]:
+def drop_segments(log: Log, before_offset: int, retired: list[str]) -> ChangeSteps[int]:
     """Take the segments below an offset out of a log; return how many there were.
 
     What is below the offset cannot be read afterwards, whole segments of it or not. The files that
@@ -46,7 +46,7 @@ def drop_segments(log: Log, before_offset: int, retired: list[str]) -> Steps[int
     return count
 
 
-def _note_start(log: Log, offset: int) -> Steps[bool]:
+def _note_start(log: Log, offset: int) -> ChangeSteps[bool]:
     """Store where a log will start; tell whether the disk took it."""
     try:
         yield from advance_start(log, offset)

@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.model.open_files import UNLIMITED
 from barnabas.storage import compaction
-from barnabas.storage.changes import Changes, Steps, Sync, beside, carry_out_now
+from barnabas.storage.changes import Changes, ChangeSteps, Sync, beside, carry_out_now
 from barnabas.storage.log import START_OFFSET_FILE, Log, LogSettings
 from barnabas.storage.recovery import open_log
 from barnabas.storage.swap import SWAP_SUFFIX
@@ -34,7 +34,7 @@ class Lane:
         self.refused: dict[str, OSError] = {}
         self.changes = Changes(self.log, lambda sync, done: self.waiting.append((sync, done)))
 
-    def start(self, name: str, steps: Steps[object]) -> None:
+    def start(self, name: str, steps: ChangeSteps[object]) -> None:
         def done(_: object) -> None:
             self.told.append(name)
 
