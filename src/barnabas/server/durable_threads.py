@@ -20,7 +20,7 @@ from barnabas.model.ports import Disk
 from barnabas.storage.changes import Sync
 
 THREADS = 4
-REPORTED_AT_ONCE = 10
+REPORTED_AT_ONCE = 2
 TRY_AGAIN_S = 1.0
 
 log = get("barnabas.server")
