@@ -360,3 +360,12 @@ def test_a_refusal_that_rests_on_a_proposal_waits_for_it(talk: Dialogue) -> None
     talk.release_syncs()
     codes = [exchange.answer.topics[0].error_code for exchange in (first, second)]
     assert codes == [ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS]
+
+
+def test_what_the_broker_asks_of_itself_is_answered_with_a_message(talk: Dialogue) -> None:
+    answers: list[Any] = []
+    request = CreateTopicsRequest(topics=[topic("a"), topic("not/a/name")])
+    talk.node.peers.ask(talk.node.node_id, request).when_done(answers.append)
+    talk.settle()
+    codes = [ErrorCode.NONE, ErrorCode.INVALID_TOPIC_EXCEPTION]
+    assert error_codes_of(answers[0].topics) == codes
