@@ -12,14 +12,22 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.testing import assertDataFrameEqual
 
-from barnabas.spark import ChangelogTable, enrich_each_batch, latest, read_changelog
+from barnabas.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
+from barnabas.protocol.records import batches
+from barnabas.spark import ChangelogTable, enrich_each_batch, latest, read_changelog, register
 from barnabas.spark.columns import ColumnError
+from barnabas.testing.broker import Broker
 from barnabas.testing.load import create_topic
+from barnabas.testing.raw_client import RawClient
+from barnabas.testing.waiting import eventually
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from barnabas.testing.broker import Broker
 
 CHANGES = "key STRING, value STRING, partition INT, offset BIGINT"
 
@@ -78,13 +86,13 @@ def test_a_table_of_files_follows_the_changes(spark: "SparkSession", tmp_path: P
     table = ChangelogTable(str(tmp_path / "table"))
     with pytest.raises(FileNotFoundError, match="no batch was applied"):
         table.read(spark)
-    batches = [
+    applied = [
         changes(spark, ("a", "1", 0), ("b", "1", 1)),
         changes(spark, ("b", None, 2), ("c", "1", 3)),
     ]
-    for number, batch in enumerate(batches):
+    for number, batch in enumerate(applied):
         table.upsert(batch, number)
-    table.upsert(batches[-1], 1)
+    table.upsert(applied[-1], 1)
     expected = changes(spark, ("a", "1", 0), ("c", "1", 3))
     assertDataFrameEqual(table.read(spark), expected)
     (tmp_path / "table" / "version-0000000009").mkdir()
@@ -100,10 +108,9 @@ def test_a_table_keeps_few_versions(spark: "SparkSession", tmp_path: Path) -> No
 
 
 def test_a_topic_is_read_as_a_table_and_again_in_each_batch_of_a_join(
-    spark: "SparkSession", broker: "Broker", tmp_path: Path
+    spark: "SparkSession", broker: Broker, tmp_path: Path
 ) -> None:
-    register = pytest.importorskip("barnabas.spark.source").BarnabasDataSource
-    spark.dataSource.register(register)
+    register(spark)
     brokers = {"kafka.bootstrap.servers": broker.bootstrap}
     create_topic(broker.bootstrap, "racks", 2)
     producer = Producer({"bootstrap.servers": broker.bootstrap})
@@ -139,6 +146,34 @@ def test_a_topic_is_read_as_a_table_and_again_in_each_batch_of_a_join(
         ("h", 1, "r2"),
         ("h", 2, None),
     ]
+
+
+def test_a_topic_that_compaction_has_cleaned_is_read_as_a_table(spark: "SparkSession") -> None:
+    """Compaction keeps the last batch of a segment even where none of its records survive."""
+    register(spark)
+    config = {"cleanup.policy": "compact", "segment.bytes": "4096"}
+    soon = {"storage.compaction_check_interval": "20ms", "storage.min_cleanable_dirty_ratio": "0"}
+    with Broker(settings=soon) as broker:
+        create_topic(broker.bootstrap, "cleaned", 1, config)
+        producer = Producer({"bootstrap.servers": broker.bootstrap, "log_level": 0})
+        for number in range(60):
+            producer.produce("cleaned", b"%0500d" % number, b"key-%d" % (number % 5))
+            assert producer.flush(30) == 0
+        brokers = {"kafka.bootstrap.servers": broker.bootstrap}
+        eventually(lambda: has_emptied_batches(broker.bootstrap, "cleaned"))
+        found = read_changelog(spark, "cleaned", brokers).selectExpr("int(string(value)) AS value")
+        assert sorted(row.value for row in found.collect()) == list(range(55, 60))
+
+
+def has_emptied_batches(bootstrap: str, topic: str) -> bool:
+    part = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    asked = [FetchTopic(topic=topic, partitions=[part])]
+    host, _, port = bootstrap.rpartition(":")
+    with RawClient((host, int(port))) as client:
+        request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, topics=asked)
+        (answer,) = client.ask(request, 11, FetchResponse).responses
+    found = batches(bytes(answer.partitions[0].records or b""))
+    return any(not header.record_count for header, _ in found)
 
 
 def test_the_topic_is_named_once(spark: "SparkSession") -> None:

@@ -19,6 +19,7 @@ from barnabas.spark.librdkafka import consumed
 from barnabas.spark.options import ReadSettings, parse_batch
 from barnabas.spark.planning import OffsetRange
 from barnabas.testing.broker import Broker
+from barnabas.testing.waiting import eventually
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 FIRST_MS = 1_700_000_000_000
@@ -317,6 +318,34 @@ def test_what_cannot_be_is_refused_with_the_remedy(
 ) -> None:
     with pytest.raises(Exception, match=remedy):
         read(**options).count()
+
+
+def test_spark_counts_rows_and_bytes_and_time_of_a_scan(
+    spark: SparkSession, read: Read, topic: MakeTopic, produce: Produce
+) -> None:
+    """The metrics that docs/spark.md names."""
+    name = topic(1)
+    produce(name, 0, 20)
+    assert len(read(subscribe=name).collect()) == 20
+    found = eventually(lambda: metrics_of_last_scan(spark))
+    assert found["number of output rows"] == "20"
+    assert found["data returned from Python workers"]
+    assert found["time to run Python workers"]
+
+
+def metrics_of_last_scan(spark: SparkSession) -> dict[str, str]:
+    """Return what Spark's UI shows of the scan of the last query; nothing until it has ended."""
+    session: Any = spark
+    store = session._jsparkSession.sharedState().statusStore()
+    number = store.executionsList().last().executionId()
+    values = store.executionMetrics(number)
+    nodes = store.planGraph(number).allNodes()
+    scans = [node for node in map(nodes.apply, range(nodes.size())) if "Scan" in node.name()]
+    metrics = [
+        each for node in scans for each in map(node.metrics().apply, range(node.metrics().size()))
+    ]
+    shown = {each.name(): values.get(each.accumulatorId()) for each in metrics}
+    return {each: value.get() for each, value in shown.items() if value.isDefined()}
 
 
 def test_columns_cannot_be_chosen(spark: SparkSession, broker: Broker, topic: MakeTopic) -> None:

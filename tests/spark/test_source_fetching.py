@@ -4,16 +4,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.model.ids import TopicPartition
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.protocol.records import Record, build
-from barnabas.spark import fetching
+from barnabas.spark import fetching, librdkafka
 from barnabas.spark.decoding import checked_batches
 from barnabas.spark.failures import DataLossError, FetchError
 from barnabas.spark.fetching import fetched, record_bytes
+from barnabas.spark.librdkafka import consumed
 from barnabas.spark.options import ReadSettings, parse_batch
 from barnabas.spark.planning import OffsetRange
 from barnabas.testing.process import BrokerSubprocess
@@ -84,6 +85,26 @@ def test_a_small_split_takes_one_request(
     plain = parse_batch({"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "t"})
     assert len(values(fetched(OffsetRange(PLACE, COUNT, COUNT + 250), plain))) == 250
     assert asked == [fetching.EDGE_BYTES + 250 * fetching.RECORD_BYTES]
+
+
+def test_librdkafka_is_asked_for_what_the_split_lacks(
+    broker: BrokerSubprocess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call for more than there is waits in vain until its time is over."""
+    asked: list[int] = []
+
+    class WatchedConsumer(Consumer):  # type: ignore[misc]
+        def consume(self, count: int, timeout: float) -> list[Message]:
+            got: list[Message] = super().consume(count, timeout)
+            asked.append(count)
+            return got
+
+    monkeypatch.setattr(librdkafka, "Consumer", WatchedConsumer)
+    watched = settings(broker, **{"kafka.client.id": "watched"})
+    for start in range(0, COUNT, 50):
+        found = values(consumed(OffsetRange(PLACE, start, start + 50), watched))
+        assert found == [b"%d" % number for number in range(start, start + 50)]
+    assert max(asked) == 50
 
 
 def test_what_a_record_takes_is_learned_from_batches() -> None:

@@ -4,7 +4,7 @@ import json
 import shutil
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
@@ -14,9 +14,13 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from barnabas.spark import observed, source_metrics
 from barnabas.testing.broker import Broker
 from barnabas.testing.process import BrokerSubprocess
 from barnabas.testing.waiting import eventually
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 PATIENCE_S = 60
 
@@ -34,15 +38,16 @@ class Topic:
         ].result()
         self.folder = folder
         self._spark = spark
-        self._bootstrap = bootstrap
+        self.bootstrap = bootstrap
         self.batches: dict[int, list[int]] = {}
         self.tasks: dict[int, int] = {}
+        self.progress: list[StreamingQueryProgress] = []
 
     def write(
         self, *values: int, partition: int = 0, name: str | None = None, first_ms: int = 0
     ) -> None:
         """Write by a new producer, which knows of new partitions."""
-        producer = Producer({"bootstrap.servers": self._bootstrap, "log_level": 0})
+        producer = Producer({"bootstrap.servers": self.bootstrap, "log_level": 0})
         for number, value in enumerate(values):
             time_ms = first_ms + number if first_ms else 0
             producer.produce(
@@ -52,13 +57,13 @@ class Topic:
 
     def start(self, trigger: dict[str, Any], **options: str | None) -> StreamingQuery:
         names = {
-            "kafka.bootstrap.servers": self._bootstrap,
+            "kafka.bootstrap.servers": self.bootstrap,
             "subscribe": self.name,
             "startingOffsets": "earliest",
             **options,
         }
         chosen = {name: value for name, value in names.items() if value is not None}
-        frame = self._spark.readStream.format("barnabas").options(**chosen).load()
+        frame = observed(self._spark.readStream.format("barnabas").options(**chosen).load())
         return (
             frame.writeStream.foreachBatch(self._keep)
             .option("checkpointLocation", str(self.folder))
@@ -71,6 +76,7 @@ class Topic:
         self.batches = {}
         query = self.start({"availableNow": True}, **options)
         assert query.awaitTermination(PATIENCE_S)
+        self.progress = [each for each in query.recentProgress if each.numInputRows]
         return [self.batches[number] for number in sorted(self.batches)]
 
     def _keep(self, frame: DataFrame, number: int) -> None:
@@ -108,6 +114,12 @@ def test_batches_are_limited_and_progress_shows_in_the_group(topic: Topic) -> No
     topic.write(*range(10))
     found = topic.drain(maxOffsetsPerTrigger="4", groupIdPrefix="mine")
     assert [len(batch) for batch in found] == [4, 4, 2]
+    metrics = [each for progress in topic.progress for each in source_metrics(progress)]
+    assert [each.offsets_behind_latest for each in metrics] == [6, 2, 0]
+    assert [(each.rows, each.bytes) for each in metrics] == [(4, 4), (4, 4), (2, 2)]
+    assert {each.source for each in metrics} == {
+        f"barnabas: topic {topic.name} at {topic.bootstrap}"
+    }
     assert topic.values == list(range(10))
     assert topic.committed(f"mine-{topic.name}") == {0: 10}
     topic.write(10, 11, 12)
@@ -155,6 +167,17 @@ def test_the_very_first_batch_repeated(topic: Topic, tmp_path: Path) -> None:
     assert topic.drain(startingOffsets="latest") == [[1, 2], [3, 4]]
 
 
+def test_a_first_batch_is_repeated_though_a_partition_was_added(topic: Topic) -> None:
+    """Spark asks for the initial offset again; startingOffsets leaves the new partition out."""
+    topic.write(1, 2, 3)
+    starts = json.dumps({topic.name: {"0": 1}})
+    assert topic.drain(startingOffsets=starts) == [[2, 3]]
+    forget_commits(topic.folder, after=-1)
+    topic.admin.create_partitions([NewPartitions(topic.name, 2)])[topic.name].result()
+    topic.write(4, partition=1)
+    assert topic.drain(startingOffsets=starts) == [[2, 3], [4]]
+
+
 def forget_commits(folder: Path, after: int) -> None:
     """Make Spark believe that it crashed while it worked on a batch."""
     for kind, last in (("commits", after), ("offsets", after + 1)):
@@ -198,17 +221,21 @@ def test_deleted_records_stop_a_stream_or_are_passed_over(topic: Topic) -> None:
     assert topic.drain(failOnDataLoss="false") == [[7, 8, 9]]
 
 
-def test_a_topic_made_anew_is_read_from_its_start_when_losses_are_allowed(topic: Topic) -> None:
+@pytest.mark.parametrize("count", [2, 7])
+def test_a_topic_made_anew_is_read_from_its_start_when_losses_are_allowed(
+    topic: Topic, count: int
+) -> None:
+    """Whether it is shorter or longer than the topic of that name was."""
     topic.write(*range(5))
     topic.drain()
     topic.admin.delete_topics([topic.name])[topic.name].result()
     wanted = NewTopic(topic.name, num_partitions=1)
     eventually(lambda: made(topic.admin, wanted))
-    topic.write(100, 101)
+    topic.write(*range(100, 100 + count))
     query = topic.start({"availableNow": True})
-    with pytest.raises(Exception, match="the topic was made anew"):
+    with pytest.raises(Exception, match="the topic was deleted and created again"):
         query.awaitTermination(PATIENCE_S)
-    assert topic.drain(failOnDataLoss="false") == [[100, 101]]
+    assert topic.drain(failOnDataLoss="false") == [list(range(100, 100 + count))]
 
 
 def made(admin: AdminClient, wanted: NewTopic) -> bool:
@@ -241,14 +268,15 @@ def test_the_broker_dies_and_comes_back_in_mid_stream(spark: SparkSession, tmp_p
         small = {"kafka.max.partition.fetch.bytes": "200", "maxOffsetsPerTrigger": "60"}
         query = topic.start({"processingTime": "0 seconds"}, **small)
         for life in range(1, 3):
-            eventually(partial(has_read, topic, 100 * life), PATIENCE_S)
+            eventually(partial(has_read, topic, query, 100 * life), PATIENCE_S)
             broker.kill()
             broker.start()
             topic.write(*range(100 * life, 100 * life + 100), partition=life % 2)
-        eventually(lambda: len(topic.values) >= 300, PATIENCE_S)
+        eventually(partial(has_read, topic, query, 300), PATIENCE_S)
         query.stop()
         assert topic.values == list(range(300))
 
 
-def has_read(topic: Topic, count: int) -> bool:
+def has_read(topic: Topic, query: StreamingQuery, count: int) -> bool:
+    assert query.exception() is None
     return len(topic.values) >= count

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from barnabas.spark.changelog import ChangelogTable, latest, read_changelog
     from barnabas.spark.joins import Timed, enrich, enrich_each_batch, interval_join
+    from barnabas.spark.progress import SourceMetrics, observed, source_metrics
     from barnabas.spark.schema_registry import SchemaRegistry
     from barnabas.spark.values import Decoded, avro_values, json_values, to_dlq
     from barnabas.spark.windows import hopping, session, tumbling, window_bounds
@@ -28,6 +29,7 @@ _PLACES = {
     "FetchError": "barnabas.spark.failures",
     "OptionError": "barnabas.spark.failures",
     "SchemaRegistry": "barnabas.spark.schema_registry",
+    "SourceMetrics": "barnabas.spark.progress",
     "Timed": "barnabas.spark.joins",
     "avro_values": "barnabas.spark.values",
     "enrich": "barnabas.spark.joins",
@@ -36,8 +38,10 @@ _PLACES = {
     "interval_join": "barnabas.spark.joins",
     "json_values": "barnabas.spark.values",
     "latest": "barnabas.spark.changelog",
+    "observed": "barnabas.spark.progress",
     "read_changelog": "barnabas.spark.changelog",
     "session": "barnabas.spark.windows",
+    "source_metrics": "barnabas.spark.progress",
     "to_dlq": "barnabas.spark.values",
     "tumbling": "barnabas.spark.windows",
     "window_bounds": "barnabas.spark.windows",
@@ -48,6 +52,7 @@ __all__ = [
     "ChangelogTable",
     "Decoded",
     "SchemaRegistry",
+    "SourceMetrics",
     "Timed",
     "avro_values",
     "enrich",
@@ -56,9 +61,11 @@ __all__ = [
     "interval_join",
     "json_values",
     "latest",
+    "observed",
     "read_changelog",
     "register",
     "session",
+    "source_metrics",
     "to_dlq",
     "tumbling",
     "window_bounds",

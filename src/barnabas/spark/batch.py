@@ -25,7 +25,7 @@ class BatchReader(DataSourceReader):
         """Look offsets up and return the pieces to read."""
         check_properties(self._settings.client)
         cluster = Cluster(self._settings)
-        places = cluster.partitions(self._settings.subscription)
+        places = cluster.topics(self._settings.subscription).partitions
         existing(self._settings.subscription, places)
         earliest, latest = cluster.earliest(places), cluster.latest(places)
         start = starting_offsets(self._settings, cluster, earliest, latest)

@@ -97,8 +97,12 @@ def visible(found: Iterable[Batch], aborted: Aborted) -> Iterator[Batch]:
 
 
 def slabs(records: memoryview, found: Iterable[Batch]) -> Iterator[Slab]:
-    """Put batches that lie in `records` into slabs of a sensible size."""
-    for packed, run in groupby(found, key=lambda batch: batch[0].codec != Codec.NONE):
+    """Put batches that lie in `records` into slabs of a sensible size.
+
+    Log compaction leaves batches that are a header only, whatever codec that names: skip them.
+    """
+    filled = (batch for batch in found if batch[0].size > HEADER_BYTES or batch[0].record_count)
+    for packed, run in groupby(filled, key=lambda batch: batch[0].codec != Codec.NONE):
         if packed:
             yield from _unpacked(run)
         else:

@@ -30,7 +30,7 @@ from barnabas.protocol.messages.list_offsets import (
 from barnabas.spark.connections import NoPartitionError, connections
 from barnabas.spark.decoding import Batch, Wanted, checked_batches, decode, slabs, visible
 from barnabas.spark.failures import FetchError
-from barnabas.spark.losses import report
+from barnabas.spark.losses import GONE_PATIENCE_S, report
 from barnabas.spark.offsets import EARLIEST, LATEST
 from barnabas.spark.options import ReadSettings
 from barnabas.spark.planning import OffsetRange, ends_early, gone_records
@@ -46,8 +46,6 @@ EDGE_BYTES = 1 << 16
 WAIT_MS = 500
 PAUSE_S = 0.05
 PAUSE_MAX_S = 1.0
-GONE_PATIENCE_S = 10.0
-"""How long a partition may be unknown to the cluster before it counts as deleted."""
 
 PASSING = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,

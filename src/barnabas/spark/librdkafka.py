@@ -2,6 +2,11 @@
 
 It is the slower way, since every record becomes a Python object, but it gives the same columns.
 The consumer joins no group; it is kept for the next task of this worker.
+
+Each call asks for what the split still lacks, so that it returns as soon as that is there. Where
+offsets are missing (compaction, transaction markers) fewer records come than were asked for; then
+the call returns after a short wait. The broker waits no longer either: librdkafka fetches ahead,
+and at the end of a log the next split's first Fetch would queue behind one that waits for records.
 """
 
 import time
@@ -18,7 +23,8 @@ from barnabas.spark.options import ReadSettings
 from barnabas.spark.planning import OffsetRange, ends_early, gone_records
 
 MESSAGES_MAX = 10_000
-POLL_S = 1.0
+WAIT_S = 0.05
+FETCH_WAIT_MS = 10
 LOOKUP_TIMEOUT_S = 15.0
 
 _consumers: dict[tuple[tuple[str, str], ...], Consumer] = {}
@@ -48,6 +54,7 @@ def consumer_properties(settings: ReadSettings) -> dict[str, str | int | bool]:
     return {
         "log_level": 0,
         "check.crcs": True,
+        "fetch.wait.max.ms": FETCH_WAIT_MS,
         **settings.client,
         "group.id": settings.group_id,
         "isolation.level": level,
@@ -70,7 +77,7 @@ class _Consumption:
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Return records until the end is reached, or nothing is left before it."""
         while self._next < self._end:
-            got = self._consumer.consume(MESSAGES_MAX, POLL_S)
+            got = self._consumer.consume(min(MESSAGES_MAX, self._end - self._next), WAIT_S)
             records = [each for each in got if self._is_record(each)]
             if records:
                 yield to_arrow(records, include_headers=self._settings.include_headers)

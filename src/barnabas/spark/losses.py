@@ -7,6 +7,9 @@ from barnabas.spark.failures import DataLossError
 
 log = logging.getLogger("barnabas.spark")
 
+GONE_PATIENCE_S = 10.0
+"""How long a partition may be unknown to the cluster before it counts as deleted."""
+
 REMEDY = (
     "Some records were lost before they could be read. Set the option failOnDataLoss to false "
     "to go on without them, or start anew from another checkpoint"

@@ -102,19 +102,24 @@ def _shares(waiting: Mapping[TopicPartition, int], limit: int) -> dict[TopicPart
     return {place: -negative for negative, _, place in largest}
 
 
-def ranges_between(start: Offsets, end: Offsets, earliest: Offsets) -> Plan:
+def ranges_between(
+    start: Offsets, end: Offsets, earliest: Offsets, same: Collection[str] = ()
+) -> Plan:
     """Return what lies between two positions and is still there, and what is not.
 
     A partition that is new at the end starts at its earliest offset. `earliest` holds the
-    partitions that exist now.
+    partitions that exist now. An end that lies before the start means that a topic was created
+    again, and is read from its start, unless it is known to be the `same`: then its log was cut.
     """
     ranges: list[OffsetRange] = []
     losses: list[str] = []
     for place in sorted(set(start) | set(end)):
         if place not in earliest or place not in end:
-            losses.append(_gone_partition(place, start.get(place, 0), end.get(place)))
+            losses.append(gone_partition(place, start.get(place, 0), end.get(place)))
             continue
         planned, loss = _range(place, start.get(place), end[place], earliest[place])
+        if end[place] < start.get(place, 0) and place.topic in same:
+            planned = OffsetRange(place, end[place], end[place])
         losses += [loss] if loss else []
         ranges += [planned] if planned.size else []
     return Plan(ranges, losses)
@@ -150,7 +155,22 @@ def gone_records(place: TopicPartition, start: int, end: int) -> str:
     )
 
 
-def _gone_partition(place: TopicPartition, start: int, end: int | None) -> str:
+def created_again(topic: str, start: Offsets) -> str:
+    """Say that a topic was deleted and created again since it was last read."""
+    reached = [
+        f"{place.partition} from offset {start[place]} on"
+        for place in sorted(start)
+        if place.topic == topic
+    ]
+    return (
+        f"{topic}: the topic was deleted and created again, so its topic id is another one. What "
+        f"the old topic held in partition {', '.join(reached) or 'none'} is gone; the new topic is "
+        "read from its start"
+    )
+
+
+def gone_partition(place: TopicPartition, start: int, end: int | None = None) -> str:
+    """Say that a partition was deleted."""
     upto = "on" if end is None else f"to {end - 1}"
     return f"{place}: the partition does not exist any more; offsets {start} {upto} are gone"
 

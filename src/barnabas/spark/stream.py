@@ -1,12 +1,14 @@
 """spark.readStream: positions, admission and progress, on the driver.
 
-Positions are JSON of topic, partition and offset. Two marks may stand beside the topics, under
-names that no topic can have, since Spark does not log where the first batch started and asks for
-the initial offset again when it has to repeat that batch: by then `latest` would be another place,
-and the records between would be lost.
+Positions are JSON (`positions.py`). The end of the first batch says where that batch started. Spark
+does not log it and asks for the initial offset again when it has to repeat that batch: by then
+`latest` would be another place, and the records between would be lost. For the same reason options
+that do not suit the topics (a partition that was added since, say) are refused not when Spark asks
+for the initial offset, but when it asks for a batch that starts there.
 
-    @initial   this position is where the query started; nothing was read
-    @start     where the batch that ends here started; only on the end of the first batch
+A partition that the cluster does not know for a moment keeps its place in the position, so that it
+is read on from there once it is back. A topic that was deleted and created again has another id and
+is read from its start.
 
 Progress is posted to a consumer group, so that group tools show the lag of the query. It is posted
 when Spark commits, and also when Spark asks how far the next batch may go, since all before its
@@ -27,23 +29,26 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from barnabas.model.ids import TopicPartition
+from barnabas.spark.failures import OptionError
 from barnabas.spark.limits import starting_offsets
 from barnabas.spark.lookups import Cluster, check_properties, existing
-from barnabas.spark.losses import report
-from barnabas.spark.offsets import Nested, Offsets, flat, nested
+from barnabas.spark.losses import GONE_PATIENCE_S, report
+from barnabas.spark.offsets import Nested, Offsets
 from barnabas.spark.options import ReadSettings
 from barnabas.spark.planning import (
     TASK_RECORDS,
     OffsetRange,
     admitted,
+    created_again,
     gathered,
+    gone_partition,
     ranges_between,
     shared,
     splits,
 )
+from barnabas.spark.positions import INITIAL, REFUSED, START, Position, position
+from barnabas.spark.progress import METRICS, reported
 from barnabas.spark.reading import SplitPartition, read_splits
-
-INITIAL, START = "@initial", "@start"
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -53,21 +58,30 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._settings = settings
         self._cluster = Cluster(settings)
         self._initial: Nested | None = None
-        self._target: dict[TopicPartition, int] | None = None
-        self._reported: dict[TopicPartition, int] | None = None
-        self._posted: dict[TopicPartition, int] = {}
+        self._target: Position | None = None
+        self._reported: Position | None = None
+        self._reached: Offsets = {}
+        self._gone: frozenset[TopicPartition] = frozenset()
+        self._posted: Offsets = {}
         self._last_batch_s = time.monotonic()
 
     def initialOffset(self) -> Nested:  # noqa: N802 - Spark's name
         """Return where a new query starts."""
         if self._initial is None:
             check_properties(self._settings.client)
-            places = self._cluster.partitions(self._settings.subscription)
-            existing(self._settings.subscription, places)
-            earliest, latest = self._cluster.earliest(places), self._cluster.latest(places)
-            start = starting_offsets(self._settings, self._cluster, earliest, latest)
-            self._initial = {INITIAL: True, **nested(start)}
+            try:
+                self._initial = {INITIAL: True, **self._start().stored()}
+            except OptionError as error:
+                self._initial = {INITIAL: True, REFUSED: str(error)}
         return self._initial
+
+    def _start(self) -> Position:
+        topics = self._cluster.topics(self._settings.subscription)
+        existing(self._settings.subscription, topics.partitions)
+        earliest = self._cluster.earliest(topics.partitions)
+        latest = self._cluster.latest(topics.partitions)
+        start = starting_offsets(self._settings, self._cluster, earliest, latest)
+        return Position(start, topics.ids)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """Return the limit of a batch that the options name."""
@@ -79,40 +93,61 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Nested, limit: ReadLimit) -> Nested:  # noqa: N802 - Spark's name
         """Return how far the next batch goes; the start itself where there is nothing to do."""
+        if REFUSED in start:
+            raise OptionError(start[REFUSED])
         begun = position(start)
-        self._post(begun)
+        self._post(begun.offsets)
         latest = self._latest(begun)
-        if self._is_too_little(begun, latest, limit):
+        self._reached = begins = begun.without(begun.created_again(latest.topic_ids)).offsets
+        if self._is_too_little(begins, latest.offsets, limit):
             return start
+        ends = latest.offsets
         if isinstance(limit, ReadMaxRows):
-            new = latest.keys() - begun.keys()
-            latest = admitted(begun, latest, self._cluster.earliest(new), limit.max_rows)
-        if latest == begun:
+            new = ends.keys() - begins.keys()
+            ends = admitted(begins, ends, self._cluster.earliest(new), limit.max_rows)
+        if ends == begins:
             return start
         self._last_batch_s = time.monotonic()
-        mark = {START: nested(begun)} if INITIAL in start else {}
-        return {**mark, **nested(latest)}
+        self._reached = ends
+        mark = {START: begun.stored()} if INITIAL in start else {}
+        return {**mark, **Position(ends, latest.topic_ids).stored()}
 
     def reportLatestOffset(self) -> Nested | None:  # noqa: N802 - Spark's name
-        """Return where the topics ended when they were last looked at, for the query's status."""
-        return None if self._reported is None else nested(self._reported)
+        """Return where the topics ended when they were last looked at, and how far we are behind.
+
+        Spark shows it in the progress of the query; see `progress.py`.
+        """
+        if self._reported is None:
+            return None
+        metrics = reported(self._settings, self._reported.offsets, self._reached)
+        return {METRICS: metrics, **self._reported.stored()}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Fix the end: what comes later is for the next run."""
-        self._target = self._look_up_latest()
+        self._target = self._look_up_latest(Position({}, {}))
 
     def partitions(self, start: Nested, end: Nested) -> Sequence[InputPartition]:
         """Return the pieces of a batch."""
-        settings = self._settings
         if INITIAL in end:
             return []
-        begun = position(end.get(START, start))
-        ended = position(end)
-        places = self._cluster.partitions(settings.subscription)
-        wanted = places & (begun.keys() | ended.keys())
-        plan = ranges_between(begun, ended, self._cluster.earliest(wanted))
-        report(plan.losses, fail=settings.fail_on_data_loss)
-        return [SplitPartition(*task) for task in self._tasks(plan.ranges)]
+        if REFUSED in start and START not in end:
+            raise OptionError(start[REFUSED])
+        begun, ended = position(end.get(START, start)), position(end)
+        return [SplitPartition(*task) for task in self._tasks(self._ranges(begun, ended))]
+
+    def _ranges(self, begun: Position, ended: Position) -> list[OffsetRange]:
+        """Return what lies between two positions, of the topics that they were taken from."""
+        anew = begun.created_again(ended.topic_ids)
+        start, end = begun.without(anew).offsets, _moved(begun.without(anew), ended)
+        topics = self._cluster.topics(self._settings.subscription, end)
+        replaced = end.created_again(topics.ids)
+        end = end.without(replaced)
+        losses = [created_again(topic, begun.offsets) for topic in sorted(anew | replaced)]
+        earliest = self._cluster.earliest(topics.partitions & end.offsets.keys())
+        begins = {place: start[place] for place in end.offsets if place in start}
+        plan = ranges_between(begins, end.offsets, earliest, same=begun.topic_ids.keys())
+        report([*losses, *plan.losses], fail=self._settings.fail_on_data_loss)
+        return plan.ranges
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the records of one piece, in a worker."""
@@ -120,7 +155,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: Nested) -> None:
         """Show in the consumer group that everything before is done."""
-        self._post(position(end))
+        self._post(position(end).offsets)
 
     def __getstate__(self) -> ReadSettings:
         return self._settings
@@ -137,21 +172,39 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return gathered(pieces, self._settings.max_partitions)
         return shared(pieces, TASK_RECORDS if most is None else min(most, TASK_RECORDS))
 
-    def _latest(self, begun: Offsets) -> dict[TopicPartition, int]:
-        """Return where topics end; a leader that is new may tell less than there is (KIP-207)."""
-        if self._target is not None:
-            return self._target
-        for _ in range(self._settings.lookup_retries):
-            latest = self._look_up_latest()
-            if all(latest[place] >= begun.get(place, 0) for place in latest):
-                return latest
-            time.sleep(self._settings.lookup_pause_ms / 1000)
-        return self._look_up_latest()
+    def _latest(self, begun: Position) -> Position:
+        """Return where topics end, with a place for each partition that is gone.
 
-    def _look_up_latest(self) -> dict[TopicPartition, int]:
-        places = self._cluster.partitions(self._settings.subscription)
-        self._reported = self._cluster.latest(places)
+        A leader that is new may tell an end that lies before our start (KIP-207): ask again.
+        """
+        if self._target is None or begun.offsets.keys() - self._target.offsets.keys() - self._gone:
+            give_up_s = time.monotonic() + GONE_PATIENCE_S
+            seen = self._look_up_latest(begun)
+            while _ends_before(seen, begun) and time.monotonic() < give_up_s:
+                time.sleep(self._settings.lookup_pause_ms / 1000)
+                seen = self._look_up_latest(begun)
+            if self._target is not None:
+                self._target = seen
+        else:
+            seen = self._target
+        old = begun.without(begun.created_again(seen.topic_ids))
+        self._note_gone(old.offsets, seen)
+        return seen.with_missing(old)
+
+    def _look_up_latest(self, begun: Position) -> Position:
+        """Look up where topics end; wait for partitions that we know, unless they are gone."""
+        known = {place: begun.offsets[place] for place in begun.offsets.keys() - self._gone}
+        expected = Position(known, begun.topic_ids)
+        topics = self._cluster.topics(self._settings.subscription, expected)
+        self._reported = Position(self._cluster.latest(topics.partitions), topics.ids)
         return self._reported
+
+    def _note_gone(self, begun: Offsets, seen: Position) -> None:
+        """Report each partition that is gone, once."""
+        gone = frozenset(begun.keys() - seen.offsets.keys())
+        losses = [gone_partition(place, begun[place]) for place in sorted(gone - self._gone)]
+        self._gone = gone
+        report(losses, fail=self._settings.fail_on_data_loss)
 
     def _is_too_little(self, begun: Offsets, latest: Offsets, limit: ReadLimit) -> bool:
         """Whether to wait until more has come; never for an end that is fixed."""
@@ -162,12 +215,27 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         waiting = sum(max(0, latest[place] - begun.get(place, 0)) for place in latest)
         return waiting < least and waited_ms < self._settings.max_trigger_delay_ms
 
-    def _post(self, offsets: dict[TopicPartition, int]) -> None:
-        if offsets and offsets != self._posted:
-            self._cluster.post(self._settings.group_id, offsets)
-            self._posted = offsets
+    def _post(self, offsets: Offsets) -> None:
+        kept = {place: offset for place, offset in offsets.items() if place not in self._gone}
+        if kept and kept != self._posted:
+            self._cluster.post(self._settings.group_id, kept)
+            self._posted = kept
 
 
-def position(stored: Nested) -> dict[TopicPartition, int]:
-    """Return the offsets of a position, without its marks."""
-    return flat({name: value for name, value in stored.items() if not name.startswith("@")})
+def _moved(begun: Position, ended: Position) -> Position:
+    """Return the end of those partitions that a batch has something of."""
+    offsets = {
+        place: offset
+        for place, offset in ended.offsets.items()
+        if begun.offsets.get(place) != offset
+    }
+    topics = {place.topic for place in offsets}
+    return Position(
+        offsets, {name: ended.topic_ids[name] for name in topics & ended.topic_ids.keys()}
+    )
+
+
+def _ends_before(seen: Position, begun: Position) -> bool:
+    """Whether a topic, the same as before, ends before the place that we have reached."""
+    old = begun.without(begun.created_again(seen.topic_ids)).offsets
+    return any(seen.offsets[place] < old.get(place, 0) for place in seen.offsets)

@@ -22,7 +22,10 @@ VARINT_BYTES_MAX = 10
 
 
 def record_starts(content: Bytes, body: memoryview, start: int, end: int) -> Positions:
-    """Return where each record of a batch starts, from the length that leads to the next."""
+    """Return where each record of a batch starts, from the length that leads to the next.
+
+    A batch that log compaction has emptied has no records.
+    """
     pieces: list[Positions] = []
     position = start
     try:
@@ -33,6 +36,8 @@ def record_starts(content: Bytes, body: memoryview, start: int, end: int) -> Pos
         raise CorruptBatchError("a record is cut short") from None
     if position != end:
         raise CorruptBatchError("a record reaches past the end of its batch")
+    if not pieces:
+        return np.empty(0, np.int64)
     return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
 

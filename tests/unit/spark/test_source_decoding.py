@@ -129,6 +129,29 @@ def test_a_read_may_start_and_end_inside_batches() -> None:
     assert rows(buffer, start=30) == []
 
 
+def emptied(offset: int, last: int, codec: Codec = Codec.NONE) -> bytearray:
+    """Return what log compaction leaves of a batch without survivors: its header."""
+    return build([], base_offset=offset, last_offset=last, base_timestamp=0, attributes=int(codec))
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(Codec)), min_size=1, max_size=8))
+def test_batches_that_compaction_emptied_have_no_rows(parts: list[tuple[int, Codec]]) -> None:
+    buffer, expected = bytearray(), []
+    for number, (count, codec) in enumerate(parts):
+        content = some_records(count, number * 10)
+        expected += [row(each) for each in content]
+        whole = build(content, codec=codec) if content else None
+        buffer += whole or emptied(number * 10, number * 10 + 9, codec)
+    assert rows(buffer) == expected
+
+
+def test_an_empty_batch_may_be_compressed() -> None:
+    [following] = some_records(1, 5)
+    for codec in Codec:
+        empty = build([], codec=codec, base_offset=0, last_offset=4, base_timestamp=0)
+        assert rows(empty + build([following])) == [row(following)]
+
+
 def test_large_answers_come_in_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoding, "ROWS_MAX", 100)
     for codec in (Codec.NONE, Codec.ZSTD):

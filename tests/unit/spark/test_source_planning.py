@@ -98,6 +98,12 @@ def test_a_topic_made_anew_is_read_from_its_start() -> None:
     assert "it ends at offset 4, and offsets 4 to 99 are wanted" in plan.losses[0]
 
 
+def test_a_log_that_was_cut_is_read_on_from_its_end() -> None:
+    plan = ranges_between({P0: 100}, {P0: 4}, {P0: 0}, same={"t"})
+    assert plan.ranges == []
+    assert "it ends at offset 4, and offsets 4 to 99 are wanted" in plan.losses[0]
+
+
 def test_losses_stop_a_query_or_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(DataLossError, match=r"failOnDataLoss to false.*; two\."):
         report(["one", "two"], fail=True)
