@@ -23,10 +23,12 @@ from barnabas.model.ids import TopicPartition
 from barnabas.spark.failures import FetchError, OptionError
 from barnabas.spark.offsets import Offsets
 from barnabas.spark.options import Assign, ReadSettings, Subscribe, Subscription
-from barnabas.spark.properties import BOOTSTRAP
+from barnabas.spark.properties import BOOTSTRAP, request_timeout_s
 
 LOOKUP_TIMEOUT_S = 15.0
 POST_TIMEOUT_S = 5.0
+INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""Topics of the brokers' own; no pattern matches them, as in Java's clients."""
 CONSUMERS_ONLY = ("group.", "isolation.level", "fetch.", "max.partition.fetch", "check.crcs")
 
 log = logging.getLogger("barnabas.spark")
@@ -39,6 +41,7 @@ class Cluster:
     def __init__(self, settings: ReadSettings) -> None:
         self._settings = settings
         self._known_client: AdminClient | None = None
+        self._timeout_s = request_timeout_s(settings.client, LOOKUP_TIMEOUT_S)
 
     def partitions(self, subscription: Subscription) -> frozenset[TopicPartition]:
         """Return the partitions that there are of what is subscribed to."""
@@ -87,7 +90,7 @@ class Cluster:
         return self._known_client
 
     def _list_topics(self) -> dict[str, list[int]]:
-        found = self._client.list_topics(timeout=LOOKUP_TIMEOUT_S).topics
+        found = self._client.list_topics(timeout=self._timeout_s).topics
         return {name: sorted(topic.partitions) for name, topic in found.items() if not topic.error}
 
     def _offsets(self, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
@@ -104,7 +107,7 @@ class Cluster:
         futures: dict[Any, Future[Any]] = self._client.list_offsets(
             {ClientPartition(*place): spec for place, spec in specs.items()},
             isolation_level=level,
-            request_timeout=LOOKUP_TIMEOUT_S,
+            request_timeout=self._timeout_s,
         )
         return {
             TopicPartition(each.topic, each.partition): future.result().offset
@@ -131,7 +134,7 @@ def _covers(subscription: Subscription, topic: str) -> bool:
         return any(place.topic == topic for place in subscription.partitions)
     if isinstance(subscription, Subscribe):
         return topic in subscription.topics
-    return re.fullmatch(subscription.pattern, topic) is not None
+    return topic not in INTERNAL and re.fullmatch(subscription.pattern, topic) is not None
 
 
 def admin_properties(client: Mapping[str, str]) -> dict[str, str | int]:

@@ -13,6 +13,7 @@ when Spark commits, and also when Spark asks how far the next batch may go, sinc
 start is done by then: under AvailableNow no commit follows the last batch.
 """
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 
@@ -56,7 +57,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: dict[TopicPartition, int] | None = None
         self._reported: dict[TopicPartition, int] | None = None
         self._posted: dict[TopicPartition, int] = {}
-        self._last_batch_s = time.monotonic()
+        self._last_batch_s = -math.inf
 
     def initialOffset(self) -> Nested:  # noqa: N802 - Spark's name
         """Return where a new query starts."""
@@ -84,12 +85,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         latest = self._latest(begun)
         if self._is_too_little(begun, latest, limit):
             return start
+        self._last_batch_s = time.monotonic()
         if isinstance(limit, ReadMaxRows):
             new = latest.keys() - begun.keys()
             latest = admitted(begun, latest, self._cluster.earliest(new), limit.max_rows)
         if latest == begun:
             return start
-        self._last_batch_s = time.monotonic()
         mark = {START: nested(begun)} if INITIAL in start else {}
         return {**mark, **nested(latest)}
 
@@ -154,7 +155,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._reported
 
     def _is_too_little(self, begun: Offsets, latest: Offsets, limit: ReadLimit) -> bool:
-        """Whether to wait until more has come; never for an end that is fixed."""
+        """Whether to wait until more has come; never for an end that is fixed.
+
+        The delay counts from the last time that the answer was no, as in Spark's connector, so the
+        first batch of a query never waits.
+        """
         least = self._settings.min_offsets_per_trigger
         if least is None or self._target is not None or isinstance(limit, ReadAllAvailable):
             return False
