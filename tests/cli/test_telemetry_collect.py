@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -170,6 +171,17 @@ def test_trouble_is_told_as_it_comes(run: Run, topic: str, topics: Topics) -> No
     assert b"keeps the producers' times" in done.stderr
     assert done.stderr.count(b"http://127.0.0.1:1/metrics does not answer") == 1
     assert b"did not answer 2 times" in done.stdout
+
+
+@pytest.mark.parametrize("every", ["1ms", "0s"])
+def test_progress_is_told_in_lines_where_stderr_is_no_terminal(
+    run: Run, topics: Topics, exporter: str, every: str
+) -> None:
+    words = ["--dcgm", exporter, "--interval", "50ms", "--rounds", "8", "--progress", every]
+    done = run("telemetry", "collect", *words, "--topic", topics[0], "--dlq", topics[1])
+    lines = re.findall(rb"^\d+\.\ds: (\d) samples, [\d,]+/s$", done.stderr, re.MULTILINE)
+    assert bool(lines) == (every != "0s")
+    assert lines == sorted(lines)
 
 
 def test_a_followed_file_goes_on_until_ctrl_c(

@@ -1,4 +1,4 @@
-"""docs/spark.md: every Python example runs, in order, in one namespace."""
+"""docs/spark.md: every Python example runs, in order, in one namespace, and what it says holds."""
 
 import re
 from pathlib import Path
@@ -34,3 +34,16 @@ def test_every_example_runs(
         )
         exec(compile(text, str(PAGE), "exec"), names)
     assert len(examples) >= 10
+
+
+def test_spark_refuses_a_write_without_a_mode_and_the_page_says_so(
+    spark: "SparkSession", sink: str
+) -> None:
+    from pyspark.errors import AnalysisException
+
+    options = {"kafka.bootstrap.servers": "127.0.0.1:1", "topic": "t"}
+    rows = spark.sql("SELECT 'v' AS value")
+    with pytest.raises(AnalysisException) as refusal:
+        rows.write.format(sink).options(**options).save()
+    assert refusal.value.getCondition() == "UNSUPPORTED_DATA_SOURCE_SAVE_MODE"
+    assert "| `UNSUPPORTED_DATA_SOURCE_SAVE_MODE` | a batch write needs" in PAGE.read_text()

@@ -53,6 +53,28 @@ def test_every_column(spark: SparkSession, write: Write, broker: Broker) -> None
     assert (other.partition, other.key, other.value, other.headers) == (0, None, None, ())
 
 
+def test_one_dict_serves_the_write_and_the_read(
+    spark: SparkSession, sink: str, broker: Broker
+) -> None:
+    topic = create_topic(broker.bootstrap, "one-dict", 2)
+    options = {
+        "kafka.bootstrap.servers": broker.bootstrap,
+        "topic": topic,
+        "subscribe": topic,
+        "startingOffsets": "earliest",
+        "exactlyOnce": "true",
+        "kafka.acks": "all",
+        "kafka.max.request.size": "2000000",
+        "kafka.isolation.level": "read_committed",
+        "kafka.max.poll.records": "500",
+        "kafka.request.timeout.ms": "20000",
+    }
+    rows = spark.range(10).selectExpr("CAST(id AS STRING) AS value")
+    rows.write.format(sink).mode("append").options(**options).save()
+    found = spark.read.format(sink).options(**options).load()
+    assert sorted(int(row.value) for row in found.collect()) == list(range(10))
+
+
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_many_rows_in_every_codec(
     spark: SparkSession, write: Write, broker: Broker, codec: str

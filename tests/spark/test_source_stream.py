@@ -242,17 +242,19 @@ def made(admin: AdminClient, wanted: NewTopic) -> bool:
     return admin.create_topics([wanted])[wanted.topic].exception() is None
 
 
-def test_small_batches_wait_but_not_for_an_end_that_is_fixed(topic: Topic) -> None:
+def test_small_batches_wait_but_not_the_first_nor_for_an_end_that_is_fixed(topic: Topic) -> None:
     topic.write(1, 2)
     waiting = topic.start({"processingTime": "0 seconds"}, minOffsetsPerTrigger="4")
     try:
+        eventually(lambda: topic.values == [1, 2], PATIENCE_S)
         topic.write(3, 4)
+        topic.write(5, 6)
         eventually(lambda: 4 in [each.numInputRows for each in waiting.recentProgress], PATIENCE_S)
-        assert topic.values == [1, 2, 3, 4]
+        assert topic.values == [1, 2, 3, 4, 5, 6]
     finally:
         waiting.stop()
-    topic.write(5)
-    assert topic.drain(minOffsetsPerTrigger="4") == [[5]]
+    topic.write(7)
+    assert topic.drain(minOffsetsPerTrigger="4") == [[7]]
 
 
 def test_a_start_by_time(topic: Topic) -> None:

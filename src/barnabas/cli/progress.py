@@ -1,7 +1,8 @@
-"""A line on stderr that moves, for work that takes longer than a moment.
+"""Progress on stderr, for work that takes longer than a moment.
 
-Nothing is drawn, and rich is not even imported, until half a second has passed, and never
-where stderr is not a terminal.
+On a terminal it is a line that moves. Nothing is drawn, and rich is not even imported, until half a
+second has passed. Where stderr is not a terminal, commands that run for long print a new line
+from time to time.
 """
 
 import sys
@@ -9,11 +10,38 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from barnabas.cli.durations import format_duration
+
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
 
 PATIENCE_S = 0.5
+
+
+class ProgressLines:
+    """Prints a line every so often where stderr is not a terminal, such as the log of a service."""
+
+    def __init__(self, noun: str, every_s: float) -> None:
+        """Take what is counted, and how often to print; 0 is never."""
+        self._noun = noun
+        self._every_s = every_s
+        self._enabled = every_s > 0 and not sys.stderr.isatty()
+        self._started_s = self._printed_s = time.monotonic()
+        self._printed = 0
+
+    def update(self, count: int, note: str = "") -> None:
+        """Print how many there are, and how many a second since the last line, if it is time."""
+        now_s = time.monotonic()
+        since_s = now_s - self._printed_s
+        if not self._enabled or since_s < self._every_s:
+            return
+        rate = (count - self._printed) / since_s
+        passed = format_duration((now_s - self._started_s) * 1000)
+        facts = f"{passed}: {count:,} {self._noun}, {rate:,.0f}/s  {note}"
+        sys.stderr.write(f"{facts.rstrip()}\n")
+        sys.stderr.flush()
+        self._printed_s, self._printed = now_s, count
 
 
 class Progress:

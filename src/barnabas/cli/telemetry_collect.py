@@ -19,8 +19,10 @@ from barnabas.cli.failure import CommandError, warn
 from barnabas.cli.output import plural, say
 from barnabas.cli.telemetry_sending import (
     CLOSING,
+    LINE_EVERY,
     Display,
     Partitions,
+    ProgressEvery,
     Refused,
     Speed,
     Target,
@@ -118,6 +120,7 @@ class Plan:
     tick_ms: int
     hostname: str
     zone: tzinfo
+    line_every_ms: int
     as_json: bool
 
 
@@ -214,6 +217,7 @@ def collect(  # noqa: PLR0913 - one parameter an option
     timezone: Timezone = "UTC",
     hostname: Hostname = None,
     tick: TickAfter = CLOSING,
+    progress: ProgressEvery = LINE_EVERY,
     topic: Topic = SAMPLES,
     refused_topic: Refused = REFUSED,
     partitions: Partitions = 4,
@@ -248,6 +252,7 @@ def collect(  # noqa: PLR0913 - one parameter an option
         tick_ms=0 if request.is_live else parse_duration_ms(tick, "--tick"),
         hostname=hostname or _own_name(request),
         zone=_zone(timezone),
+        line_every_ms=parse_interval_ms(progress, "--progress"),
         as_json=as_json,
     )
     with needs_extra("telemetry"):
@@ -267,7 +272,7 @@ def _run(request: Request, target: Target, plan: Plan) -> None:
     clock, tally = RealClock(), Tally()
     layout = Layout(request.layout if plan.layout is LayoutChoice.AUTO else plan.layout)
     publisher = target.open(request.source)
-    display = Display(publisher)
+    display = Display(publisher, line_every_ms=plan.line_every_ms)
     pacer = Pacer(plan.speed, clock, display.draw)
     collector = Collector(publisher, pacer, layout=layout, source=request.source, tell=warn)
     sources = Sources(

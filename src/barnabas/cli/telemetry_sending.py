@@ -14,7 +14,7 @@ from barnabas.cli.connection import require_listener, settings
 from barnabas.cli.durations import format_duration, parse_duration_ms
 from barnabas.cli.failure import CommandError, warn
 from barnabas.cli.output import plural, print_json, say
-from barnabas.cli.progress import Progress
+from barnabas.cli.progress import Progress, ProgressLines
 
 if TYPE_CHECKING:
     from barnabas.telemetry.publishing import Publisher
@@ -39,6 +39,16 @@ TickAfter = Annotated[
     ),
 ]
 
+ProgressEvery = Annotated[
+    str,
+    typer.Option(
+        "--progress",
+        metavar="DURATION",
+        help="How often to print a line where stderr is not a terminal; 0s: never.",
+    ),
+]
+LINE_EVERY = "10s"
+"""The default of --progress."""
 
 CLOSING = "3m"
 """The default of --tick: longer than windows wait for late samples and for fast clocks."""
@@ -105,12 +115,20 @@ class Target:
 
 
 class Display:
-    """The moving line: samples, their rate, and what went wrong."""
+    """Progress on stderr: samples, their rate, and what went wrong."""
 
-    def __init__(self, publisher: "Publisher", note: Callable[[], str] = lambda: "") -> None:
+    def __init__(
+        self,
+        publisher: "Publisher",
+        note: Callable[[], str] = lambda: "",
+        *,
+        line_every_ms: int,
+    ) -> None:
+        """Take how often to print a line where stderr is not a terminal."""
         self._publisher = publisher
         self._note = note
         self._progress = Progress("samples")
+        self._lines = ProgressLines("samples", line_every_ms / 1000)
         self._drawn_s = 0.0
         self.started_s = time.monotonic()
 
@@ -129,6 +147,7 @@ class Display:
         ]
         note = "  ".join(each for each in notes if each)
         self._progress.update(account.samples, account.samples, note)
+        self._lines.update(account.samples, note)
 
     def close(self) -> None:
         """Take the line away."""

@@ -16,8 +16,10 @@ from barnabas.cli.output import plural, say
 from barnabas.cli.telemetry_collect import LayoutChoice
 from barnabas.cli.telemetry_sending import (
     CLOSING,
+    LINE_EVERY,
     Display,
     Partitions,
+    ProgressEvery,
     Refused,
     Speed,
     Target,
@@ -82,6 +84,7 @@ class Request:
     tick_ms: int
     labels: Path | None
     dirt_labels: Path | None
+    line_every_ms: int
     as_json: bool
 
 
@@ -100,6 +103,7 @@ def simulate(  # noqa: PLR0913 - one parameter an option
     dirt: DirtShare = 0.0,
     dirt_labels: DirtLabelsFile = None,
     tick: TickAfter = CLOSING,
+    progress: ProgressEvery = LINE_EVERY,
     topic: Topic = SAMPLES,
     refused_topic: Refused = REFUSED,
     partitions: Partitions = 4,
@@ -121,6 +125,7 @@ def simulate(  # noqa: PLR0913 - one parameter an option
         tick_ms=parse_duration_ms(tick, "--tick"),
         labels=labels,
         dirt_labels=dirt_labels,
+        line_every_ms=parse_interval_ms(progress, "--progress"),
         as_json=as_json,
     )
     duration_ms = parse_interval_ms(duration, "--duration")
@@ -150,7 +155,11 @@ def _run(settings: "FleetSettings", request: Request, target: Target) -> None:
     publisher = target.open(SOURCE)
     # The truth is known before the first message, and worth having after a Ctrl-C too.
     _write(request.labels, (each.as_json() for each in fleet.truth))
-    display = Display(publisher, lambda: f"{len(dirt.labels):,} dirt" if dirt.labels else "")
+    display = Display(
+        publisher,
+        lambda: f"{len(dirt.labels):,} dirt" if dirt.labels else "",
+        line_every_ms=request.line_every_ms,
+    )
     try:
         with sending(publisher, display):
             _send(fleet, dirt, publisher, display, request)

@@ -19,12 +19,12 @@ Offsets decide which record is the latest. That is right while a key stays in it
 compaction itself demands; after partitions were added to a topic, write it anew.
 """
 
-import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
 
+from barnabas.spark.changelog_versions import versions_of
 from barnabas.spark.columns import ColumnError, names, require
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 KEY, ORDER, DELETED = "key", "offset", "value IS NULL"
 LATEST = "__latest"
-VERSION = re.compile(r"version-(\d{10})$")
-VERSIONS_KEPT = 3
 
 
 def latest(
@@ -93,13 +91,14 @@ def read_changelog(
 class ChangelogTable:
     """A table in a folder of Parquet files, brought up to date by batches of changes.
 
-    Each batch writes the whole table anew, as `version-N`, which counts from the moment that Spark
-    has put `_SUCCESS` into it: readers see all of a batch or nothing of it. That suits
+    Each batch writes the whole table anew, into a folder of its own, which counts from the moment
+    that it is marked as whole: readers see all of a batch or nothing of it. That suits
     tables of up to some millions of rows; beyond, take `deltalake` and its merge. A batch that
     is repeated after a crash changes nothing, because offsets decide and are kept in the table.
 
     One query writes a table. The last versions are kept for those who are still reading them.
-    Any file system that Spark knows will do (s3a://..., hdfs://..., a local folder).
+    Any file system that Spark knows will do (s3a://..., hdfs://..., a local folder). Sessions of
+    Spark Connect and others may read and write the same table.
     """
 
     def __init__(
@@ -121,43 +120,27 @@ class ChangelogTable:
         del batch_id
         if changes.isStreaming:
             raise ValueError("upsert takes a batch: stream.writeStream.foreachBatch(table.upsert)")
-        spark = changes.sparkSession
-        done = self._versions(spark)
-        if done:
-            changes = self._open(spark, done[-1]).unionByName(changes)
+        versions = versions_of(changes.sparkSession, self._folder)
+        whole = versions.whole()
+        if whole:
+            table = changes.sparkSession.read.parquet(versions.path(whole[-1]))
+            changes = table.unionByName(changes)
         rows = latest(changes, self._key, order=self._order, deleted=self._deleted)
-        number = done[-1] + 1 if done else 0
-        rows.write.mode("overwrite").parquet(self._path(number))
-        self._forget(spark, [each for each in done if each <= number - VERSIONS_KEPT])
+        version = versions.next(whole)
+        rows.write.mode("overwrite").parquet(versions.path(version))
+        versions.mark(version)
+        versions.forget([*whole, version])
 
     def read(self, spark: "SparkSession") -> "DataFrame":
         """Return the table as of the last batch that was applied."""
-        done = self._versions(spark)
-        if not done:
+        versions = versions_of(spark, self._folder)
+        whole = versions.whole()
+        if not whole:
             raise FileNotFoundError(
                 f"No table in {self._folder} yet: no batch was applied; start the query that "
                 "calls upsert"
             )
-        return self._open(spark, done[-1])
-
-    def _path(self, number: int) -> str:
-        return f"{self._folder}/version-{number:010d}"
-
-    def _open(self, spark: "SparkSession", number: int) -> "DataFrame":
-        return spark.read.parquet(self._path(number))
-
-    def _versions(self, spark: "SparkSession") -> list[int]:
-        """Return those that are whole, oldest first."""
-        system, path = _hadoop(spark, f"{self._folder}/version-*/_SUCCESS")
-        found = system.globStatus(path) or []
-        parents = (str(each.getPath().getParent().toString()) for each in found)
-        numbers = (VERSION.search(parent) for parent in parents)
-        return sorted(int(number[1]) for number in numbers if number)
-
-    def _forget(self, spark: "SparkSession", numbers: Sequence[int]) -> None:
-        for number in numbers:
-            system, path = _hadoop(spark, self._path(number))
-            system.delete(path, True)
+        return spark.read.parquet(versions.path(whole[-1]))
 
 
 def _keyed(frame: "DataFrame", keys: Sequence[str]) -> "DataFrame":
@@ -176,10 +159,3 @@ def _keyed(frame: "DataFrame", keys: Sequence[str]) -> "DataFrame":
         for name in keys
     }
     return frame.withColumns(checked)
-
-
-def _hadoop(spark: "SparkSession", path: str) -> tuple[Any, Any]:
-    """Return Hadoop's file system for a path, and the path in its words."""
-    context: Any = spark.sparkContext
-    there = context._jvm.org.apache.hadoop.fs.Path(path)
-    return there.getFileSystem(context._jsc.hadoopConfiguration()), there

@@ -38,6 +38,7 @@ from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from barnabas.wire.addresses import split_address
 from barnabas.wire.cluster import Kind, require
 from barnabas.wire.failures import LinkError
+from barnabas.wire.link import ANSWER_TIMEOUT_S
 from barnabas.wire.pipeline import Pipeline, Pool
 
 CEILINGS: dict[type[Message], int] = {
@@ -97,10 +98,12 @@ class Topic(NamedTuple):
 class Cluster:
     """The brokers behind one list of addresses."""
 
-    def __init__(self, bootstrap: str, client_id: str) -> None:
+    def __init__(
+        self, bootstrap: str, client_id: str, answer_timeout_s: float = ANSWER_TIMEOUT_S
+    ) -> None:
         self._bootstrap = bootstrap
-        self._data = Pool(client_id, CEILINGS)
-        self._control = Pool(client_id, CEILINGS)
+        self._data = Pool(client_id, CEILINGS, answer_timeout_s)
+        self._control = Pool(client_id, CEILINGS, answer_timeout_s)
         self._topics: dict[str, Topic] = {}
         self._coordinators: dict[tuple[Kind, str], Address] = {}
 
@@ -229,12 +232,15 @@ def _topic(answer: MetadataResponse, found: MetadataResponseTopic) -> Topic:
     return Topic(leaders, len(found.partitions), time.monotonic())
 
 
-_clusters: dict[tuple[str, str], Cluster] = {}
+_clusters: dict[tuple[str, str, float], Cluster] = {}
 
 
-def cluster_at(bootstrap: str, client_id: str) -> Cluster:
+def cluster_at(
+    bootstrap: str, client_id: str, answer_timeout_s: float = ANSWER_TIMEOUT_S
+) -> Cluster:
     """Return the cluster behind a list of addresses, with the connections of earlier tasks."""
-    found = _clusters.get((bootstrap, client_id))
+    key = bootstrap, client_id, answer_timeout_s
+    found = _clusters.get(key)
     if found is None:
-        found = _clusters[bootstrap, client_id] = Cluster(bootstrap, client_id)
+        found = _clusters[key] = Cluster(*key)
     return found

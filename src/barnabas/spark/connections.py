@@ -17,10 +17,11 @@ from barnabas.protocol.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
 )
-from barnabas.spark.properties import BOOTSTRAP
+from barnabas.spark.properties import BOOTSTRAP, request_timeout_s
 from barnabas.wire.addresses import split_address
 from barnabas.wire.cluster import Node
 from barnabas.wire.failures import LinkError
+from barnabas.wire.link import ANSWER_TIMEOUT_S
 from barnabas.wire.pipeline import ReadingPipeline
 
 CEILINGS: dict[type[Message], int] = {FetchRequest: 12}
@@ -38,9 +39,10 @@ class NoPartitionError(LinkError):
 class Connections:
     """Idle connections to the brokers of one cluster, and who leads what."""
 
-    def __init__(self, bootstrap: str, client_id: str) -> None:
+    def __init__(self, bootstrap: str, client_id: str, answer_timeout_s: float) -> None:
         self._bootstrap = bootstrap
         self._client_id = client_id
+        self._answer_timeout_s = answer_timeout_s
         self._idle: dict[tuple[str, int], list[ReadingPipeline]] = {}
         self._leaders: dict[TopicPartition, Node] = {}
 
@@ -74,7 +76,9 @@ class Connections:
 
     def _take(self, host: str, port: int) -> ReadingPipeline:
         idle = self._idle.get((host, port))
-        return idle.pop() if idle else ReadingPipeline(host, port, self._client_id, CEILINGS)
+        if idle:
+            return idle.pop()
+        return ReadingPipeline(host, port, self._client_id, CEILINGS, self._answer_timeout_s)
 
     def _look_up(self, place: TopicPartition) -> Node:
         link = self._any()
@@ -110,12 +114,13 @@ def _leader(answer: MetadataResponse, place: TopicPartition) -> Node:
     raise NoPartitionError(f"there is no partition {place}")
 
 
-_clusters: dict[tuple[str, str], Connections] = {}
+_clusters: dict[tuple[str, str, float], Connections] = {}
 
 
 def connections(client: Mapping[str, str]) -> Connections:
     """Return this process's connections to a cluster."""
-    key = client[BOOTSTRAP], client.get("client.id", "barnabas-spark")
+    timeout_s = request_timeout_s(client, ANSWER_TIMEOUT_S)
+    key = client[BOOTSTRAP], client.get("client.id", "barnabas-spark"), timeout_s
     if key not in _clusters:
         _clusters[key] = Connections(*key)
     return _clusters[key]

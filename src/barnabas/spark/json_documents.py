@@ -3,8 +3,9 @@
 from_json passes over much: text after the document, bytes that are no UTF-8, and a field of
 another type is a null like any other. Two tricks make it strict at the price of one parse:
 
-- The text is put between `{"...":[` and `]}`. Whatever follows the document is then an error, and
-  a second document an element too many.
+- The text becomes the first of two elements of an array. The second has a name in it that is new
+  with each process, so that no text can contain it. Text after the document is then an error or an
+  element too many, and text that closes the array itself leaves the second element outside.
 - `inline(array(...))` stands between the parse and its use. Else Spark pushes the filter of a
   branch below the projection together with the parse, and parses every value twice (measured:
   twice the time).
@@ -12,16 +13,18 @@ another type is a null like any other. Two tricks make it strict at the price of
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody writes it
-from pyspark.sql.types import ArrayType, StringType, StructType
+from pyspark.sql.types import ArrayType, BooleanType, StringType, StructField, StructType
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 DECODED, REASON, DETAIL = "__decoded", "__reason", "__detail"
 """The columns that a decoding adds."""
-DOCUMENTS, CORRUPT = "__documents", "__corrupt"
+SECRET = uuid4().hex
+DOCUMENTS, LAST, CORRUPT = f"__documents_{SECRET}", f"__last_{SECRET}", "__corrupt"
 SHOWN_CHARACTERS = 100
 
 
@@ -30,12 +33,13 @@ def decoded_json(
 ) -> "DataFrame":
     """Add the fields as one column, and reason and detail where there are none."""
     text = F.col(f"`{column}`").cast("string")
-    wrapped = F.concat(F.lit(f'{{"{DOCUMENTS}":['), text, F.lit("]}"))
-    schema = StructType().add(DOCUMENTS, ArrayType(fields)).add(CORRUPT, StringType())
+    wrapped = F.concat(F.lit(f'{{"{DOCUMENTS}":['), text, F.lit(f',{{"{LAST}":true}}]}}'))
+    element = StructType([*fields, StructField(LAST, BooleanType())])
+    schema = StructType().add(DOCUMENTS, ArrayType(element)).add(CORRUPT, StringType())
     strict = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
     parsed = F.from_json(wrapped, schema, {"allowSingleQuotes": "false", **options, **strict})
     rows = frame.select("*", F.inline(F.array(parsed)))
-    rows = rows.withColumn(DECODED, F.try_element_at(DOCUMENTS, F.lit(1)))
+    rows = rows.withColumn(DECODED, F.try_element_at(DOCUMENTS, F.lit(1)).dropFields(LAST))
     rows = rows.withColumn(REASON, _reason(text, fields))
     rows = rows.withColumn(DETAIL, _detail(text, fields))
     return rows.drop(DOCUMENTS, CORRUPT)
@@ -43,6 +47,8 @@ def decoded_json(
 
 def _reason(text: "Column", fields: StructType) -> "Column":
     documents = F.col(DOCUMENTS)
+    is_last = F.try_element_at(documents, F.lit(2)).getField(LAST)
+    is_one = (F.size(documents) == 2) & F.coalesce(is_last, F.lit(False))
     lacks = F.lit(False)
     for _, is_missing in _required(fields, F.col(DECODED)):
         lacks |= is_missing
@@ -51,7 +57,7 @@ def _reason(text: "Column", fields: StructType) -> "Column":
         F.when(text.isNull(), "no-value")
         .when(~F.is_valid_utf8(text), "bad-utf8")
         .when(documents.isNull() & is_other, "not-an-object")
-        .when(documents.isNull() | (F.size(documents) != 1), "bad-json")
+        .when(documents.isNull() | ~is_one, "bad-json")
         .when(F.col(CORRUPT).isNotNull(), "wrong-type")
         .when(F.col(DECODED).isNull(), "not-an-object")
         .when(lacks, "missing-field")

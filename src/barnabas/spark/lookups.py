@@ -30,13 +30,15 @@ from barnabas.spark.losses import GONE_PATIENCE_S
 from barnabas.spark.offsets import Offsets
 from barnabas.spark.options import Assign, ReadSettings, Subscribe, Subscription
 from barnabas.spark.positions import Position
-from barnabas.spark.properties import BOOTSTRAP
+from barnabas.spark.properties import BOOTSTRAP, request_timeout_s
 
 LOOKUP_TIMEOUT_S = 15.0
 LOOKUP_TIMEOUT_MIN_S = 1.0
 POST_TIMEOUT_S = 5.0
 RECONNECT_MS_MAX = 1000
 """The longest pause before another connection; librdkafka's 10 s would outlast most restarts."""
+INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""Topics of the brokers' own; no pattern matches them, as in Java's clients."""
 CONSUMERS_ONLY = ("group.", "isolation.level", "fetch.", "max.partition.fetch", "check.crcs")
 POSTED_BY = "barnabas-spark"
 """The metadata of the offsets that we post, which tells them from those of other consumers."""
@@ -172,7 +174,7 @@ class Cluster:
         if isinstance(subscription, Subscribe):
             return subscription.topics
         found = self._client.list_topics(timeout=self._timeout_s()).topics
-        return [name for name in found if re.fullmatch(subscription.pattern, name)]
+        return [name for name in found if _matches(subscription.pattern, name)]
 
     def _offsets(self, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
         if not specs:
@@ -224,7 +226,8 @@ class Cluster:
 
     def _timeout_s(self) -> float:
         """How long one attempt may take: no longer than all of them together."""
-        return max(LOOKUP_TIMEOUT_MIN_S, min(LOOKUP_TIMEOUT_S, self._settings.patience_ms / 1000))
+        attempt_s = request_timeout_s(self._settings.client, LOOKUP_TIMEOUT_S)
+        return max(LOOKUP_TIMEOUT_MIN_S, min(attempt_s, self._settings.patience_ms / 1000))
 
     def _pause(self) -> None:
         time.sleep(self._settings.lookup_pause_ms / 1000)
@@ -251,7 +254,11 @@ def covers(subscription: Subscription, place: TopicPartition) -> bool:
         return place in subscription.partitions
     if isinstance(subscription, Subscribe):
         return place.topic in subscription.topics
-    return re.fullmatch(subscription.pattern, place.topic) is not None
+    return _matches(subscription.pattern, place.topic)
+
+
+def _matches(pattern: str, topic: str) -> bool:
+    return topic not in INTERNAL and re.fullmatch(pattern, topic) is not None
 
 
 def admin_properties(client: Mapping[str, str]) -> dict[str, str | int]:

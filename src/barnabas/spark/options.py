@@ -2,54 +2,32 @@
 
 The names and meanings are those of Spark's own Kafka connector. Spark hands options over in any
 case, so names are compared in lower case. What is not known, or cannot be, is refused with
-the remedy.
+the remedy. Options of writes are passed over, so that one dict serves both.
 """
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import TypeAlias, TypeVar
 
 from barnabas.model.ids import TopicPartition
 from barnabas.spark.failures import OptionError
 from barnabas.spark.offsets import EARLIEST, LATEST, parse_offsets, parse_partitions
 from barnabas.spark.properties import (
-    BOOTSTRAP,
-    PREFIX,
     client_properties,
     is_plaintext,
     is_read_committed,
+    whole_number,
+)
+from barnabas.spark.settings.option_names import (
+    PREFIX,
+    READ_NAMES,
+    WRITE_NAMES,
+    nearest,
+    unknown_names,
 )
 
-NAMES = (
-    "assign",
-    "subscribe",
-    "subscribePattern",
-    "startingOffsets",
-    "endingOffsets",
-    "startingTimestamp",
-    "endingTimestamp",
-    "startingOffsetsByTimestamp",
-    "endingOffsetsByTimestamp",
-    "startingOffsetsByTimestampStrategy",
-    "maxOffsetsPerTrigger",
-    "minOffsetsPerTrigger",
-    "maxTriggerDelay",
-    "minPartitions",
-    "maxPartitions",
-    "maxRecordsPerPartition",
-    "failOnDataLoss",
-    "includeHeaders",
-    "groupIdPrefix",
-    "kafkaConsumer.pollTimeoutMs",
-    "fetchOffset.numRetries",
-    "fetchOffset.retryIntervalMs",
-    BOOTSTRAP,
-)
-SPARK_OWN = {"path", "checkpointlocation", "mergeschema"}
-"""Options that Spark itself adds or reads."""
-
+SUBSCRIPTIONS = ("assign", "subscribe", "subscribePattern")
 GROUP_PREFIX = "barnabas-spark"
 DURATION_MS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -206,9 +184,11 @@ def _settings(known: "_Options", starting: Limit, ending: Limit) -> ReadSettings
         fail_on_data_loss=known.truth("failOnDataLoss", default=True),
         include_headers=known.truth("includeHeaders", default=False),
         group_id=_group_id(known, client, subscription),
-        patience_ms=known.count("kafkaConsumer.pollTimeoutMs") or 120_000,
-        lookup_retries=known.count("fetchOffset.numRetries") or 3,
-        lookup_pause_ms=known.count("fetchOffset.retryIntervalMs") or 1000,
+        patience_ms=known.count("kafkaConsumer.pollTimeoutMs")
+        or known.client_number("default.api.timeout.ms")
+        or 120_000,
+        lookup_retries=known.parsed("fetchOffset.numRetries", _natural, 3),
+        lookup_pause_ms=known.parsed("fetchOffset.retryIntervalMs", _natural, 1000),
     )
 
 
@@ -222,11 +202,12 @@ def _check_tasks(known: "_Options") -> None:
 
 
 def _subscription(known: "_Options") -> Subscription:
-    given = [name for name in NAMES[:3] if known.text(name) is not None]
+    given = [name for name in SUBSCRIPTIONS if known.text(name) is not None]
     if len(given) != 1:
+        hint = "" if known.text("topic") is None else " (topic is for writes)"
         raise OptionError(
             "Say what to read with one of assign, subscribe and subscribePattern; "
-            f"{' and '.join(given) or 'none'} is given"
+            f"{' and '.join(given) or 'none'} is given{hint}"
         )
     text = known.text(given[0]) or ""
     if given[0] == "assign":
@@ -314,6 +295,12 @@ def _positive(text: str) -> int:
     return int(text)
 
 
+def _natural(text: str) -> int:
+    if not text.strip().isdecimal():
+        raise ValueError("write a whole number from 0 on")
+    return int(text)
+
+
 def _bool(text: str) -> bool:
     if text.strip().lower() not in {"true", "false"}:
         raise ValueError("write true or false")
@@ -321,16 +308,14 @@ def _bool(text: str) -> bool:
 
 
 class _Options:
-    """Options by name in any case; names that nobody knows are refused."""
+    """Options by name in any case; names that neither reads nor writes have are refused."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.values = {name.lower(): value for name, value in options.items()}
-        names = {name.lower(): name for name in NAMES}
-        for name in self.values:
-            if name not in names and name not in SPARK_OWN and not name.startswith(PREFIX):
-                close = get_close_matches(name, names, n=1)
-                advice = f"did you mean {names[close[0]]}?" if close else "leave it out"
-                raise OptionError(f"The option {name} is not known to a read; {advice}")
+        for name in unknown_names(self.values, WRITE_NAMES, READ_NAMES):
+            close = nearest(name, READ_NAMES)
+            advice = f"did you mean {close}?" if close else "leave it out"
+            raise OptionError(f"The option {name} is not known to a read; {advice}")
 
     def text(self, name: str) -> str | None:
         return self.values.get(name.lower())
@@ -346,6 +331,11 @@ class _Options:
 
     def count(self, name: str) -> int | None:
         return self.parsed(name, _positive, None)
+
+    def client_number(self, name: str) -> int | None:
+        """Return a setting of the client that is a number."""
+        text = self.text(PREFIX + name)
+        return None if text is None else whole_number({name: text}, name, 1)
 
     def truth(self, name: str, *, default: bool) -> bool:
         return self.parsed(name, _bool, default)

@@ -266,7 +266,8 @@ class Task:
 
 
 def _cluster(options: SinkOptions) -> Cluster:
-    return cluster_at(options.bootstrap, options.client_id)
+    timeout_s = options.delivery.request_timeout_ms / 1000
+    return cluster_at(options.bootstrap, options.client_id, timeout_s)
 
 
 def _tickets(messages: list[WriterCommitMessage | None]) -> list[Ticket]:

@@ -6,32 +6,28 @@
     transactionalIdPrefix  what transactional ids and marker groups begin with (barnabas-spark)
     txnAppId, txnVersion   batch writes: a version of an application is written once, however often
                            the job runs; in foreachBatch, its query's name and its batch id
-    kafka.*                properties of librdkafka, by its names
+    kafka.*                settings of the client, by librdkafka's names or Java's (properties.py)
 
-Spark's connector hands `kafka.*` to Java. Most names are the same in librdkafka; those that are
-not are refused here, with the name that is meant. Whatever has no meaning on this path (linger.ms:
-batches are made of whole Arrow batches and never wait) is accepted and has no effect.
+Options of reads are passed over, so that one dict serves both. Settings of the client that have
+no meaning on this path (linger.ms: batches are made of whole Arrow batches and never wait) are
+accepted and have no effect.
 """
 
-import difflib
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from barnabas.protocol.compression import Codec
+from barnabas.spark.failures import OptionError
+from barnabas.spark.properties import Side, client_properties, is_plaintext
 from barnabas.spark.sending import Delivery
-
-PREFIX = "kafka."
-OWN = (
-    "topic",
-    "includeHeaders",
-    "exactlyOnce",
-    "transactionalIdPrefix",
-    "txnAppId",
-    "txnVersion",
-    "kafka.bootstrap.servers",
+from barnabas.spark.settings.option_names import (
+    BOOTSTRAP,
+    PREFIX,
+    READ_NAMES,
+    WRITE_NAMES,
+    nearest,
+    unknown_names,
 )
-SPARKS_OWN = {"checkpointlocation", "path", "queryname"}
-"""Options that Spark passes on to every sink."""
 
 DEFAULT_ID_PREFIX = "barnabas-spark"
 BATCH_BYTES = 1_000_000
@@ -41,34 +37,7 @@ REQUEST_TIMEOUT_MS = 30_000
 TRANSACTION_TIMEOUT_MS = 900_000
 """As long as brokers allow by default: rows wait for the slowest task of their batch."""
 
-JAVA_ONLY = {
-    "buffer.memory": "queue.buffering.max.kbytes",
-    "max.request.size": "message.max.bytes, and kafka.batch.size for what is sent at once",
-    "max.block.ms": "delivery.timeout.ms",
-    "compression.gzip.level": "compression.level",
-    "compression.lz4.level": "compression.level",
-    "compression.zstd.level": "compression.level",
-    "sasl.jaas.config": "sasl.username and kafka.sasl.password",
-    "ssl.truststore.location": "ssl.ca.location (a PEM file)",
-    "ssl.truststore.password": "ssl.ca.location (a PEM file needs no password)",
-    "ssl.truststore.type": "ssl.ca.location (a PEM file)",
-    "ssl.keystore.type": "ssl.certificate.location and kafka.ssl.key.location (PEM files)",
-    "send.buffer.bytes": "socket.send.buffer.bytes",
-    "receive.buffer.bytes": "socket.receive.buffer.bytes",
-    "connections.max.idle.ms": "connections.max.idle.ms is Java's; leave it out",
-}
-REFUSED = {
-    "key.serializer": "bytes are written as they are; leave it out and cast column key",
-    "value.serializer": "bytes are written as they are; leave it out and cast column value",
-    "partitioner.class": "keys go where Java's default puts them; use a column partition",
-    "interceptor.classes": "Java classes cannot run here; leave it out",
-    "transactional.id": "set option transactionalIdPrefix; the rest of the id names the task",
-}
 ACKS = {"all": -1, "-1": -1, "1": 1, "0": 0}
-
-
-class OptionError(ValueError):
-    """An option is missing, unknown or wrong; the message says what to write instead."""
 
 
 class SinkOptions(NamedTuple):
@@ -91,23 +60,17 @@ class SinkOptions(NamedTuple):
     @property
     def plaintext(self) -> bool:
         """Whether connections need neither TLS nor a password."""
-        return self.properties.get("security.protocol", "plaintext").lower() == "plaintext"
+        return is_plaintext(self.properties)
 
 
 def parse_options(options: Mapping[str, str]) -> SinkOptions:
     """Read options; their names are taken in any case."""
     given = {name.lower(): str(value) for name, value in options.items()}
     _refuse_unknown(given)
-    properties = {
-        name.removeprefix(PREFIX): value for name, value in given.items() if name.startswith(PREFIX)
-    }
-    bootstrap = properties.get("bootstrap.servers", "")
-    if not bootstrap.strip():
-        raise OptionError("Option kafka.bootstrap.servers is missing: HOST:PORT[,HOST:PORT...]")
-    _refuse_javas(properties)
+    properties = client_properties(given, Side.WRITE)
     exactly_once = _truth(given, "exactlyOnce", default=True)
     found = SinkOptions(
-        bootstrap=bootstrap,
+        bootstrap=properties["bootstrap.servers"],
         topic=given.get("topic"),
         include_headers=_truth(given, "includeHeaders", default=True),
         exactly_once=exactly_once,
@@ -140,22 +103,13 @@ def check_properties(options: SinkOptions) -> None:
 
 
 def _refuse_unknown(given: Mapping[str, str]) -> None:
-    known = {name.lower(): name for name in OWN}
-    for name in given:
-        if name.startswith(PREFIX) or name in known or name in SPARKS_OWN:
-            continue
-        close = difflib.get_close_matches(name, known, 1)
-        meant = f"did you mean {known[close[0]]}?" if close else f"it knows {', '.join(OWN)}"
+    for name in unknown_names(
+        given, [each for each in READ_NAMES if each != BOOTSTRAP], WRITE_NAMES
+    ):
+        close = nearest(name, WRITE_NAMES)
+        meant = f"did you mean {close}?" if close else f"it knows {', '.join(WRITE_NAMES)}"
         hint = " (properties of the client begin with kafka.)" if "." in name else ""
         raise OptionError(f"The sink has no option {name!r}; {meant}{hint}")
-
-
-def _refuse_javas(properties: Mapping[str, str]) -> None:
-    for name in properties:
-        if name in JAVA_ONLY:
-            raise OptionError(f"kafka.{name} is Java's; write kafka.{JAVA_ONLY[name]}")
-        if name in REFUSED:
-            raise OptionError(f"kafka.{name}: {REFUSED[name]}")
 
 
 def _delivery(properties: Mapping[str, str], *, exactly_once: bool) -> Delivery:

@@ -15,6 +15,7 @@ when Spark commits, and also when Spark asks how far the next batch may go, sinc
 start is done by then: under AvailableNow no commit follows the last batch.
 """
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 
@@ -63,7 +64,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._reached: Offsets = {}
         self._gone: frozenset[TopicPartition] = frozenset()
         self._posted: Offsets = {}
-        self._last_batch_s = time.monotonic()
+        self._last_batch_s = -math.inf
 
     def initialOffset(self) -> Nested:  # noqa: N802 - Spark's name
         """Return where a new query starts."""
@@ -101,13 +102,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._reached = begins = begun.without(begun.created_again(latest.topic_ids)).offsets
         if self._is_too_little(begins, latest.offsets, limit):
             return start
+        self._last_batch_s = time.monotonic()
         ends = latest.offsets
         if isinstance(limit, ReadMaxRows):
             new = ends.keys() - begins.keys()
             ends = admitted(begins, ends, self._cluster.earliest(new), limit.max_rows)
         if ends == begins:
             return start
-        self._last_batch_s = time.monotonic()
         self._reached = ends
         mark = {START: begun.stored()} if INITIAL in start else {}
         return {**mark, **Position(ends, latest.topic_ids).stored()}
@@ -207,7 +208,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         report(losses, fail=self._settings.fail_on_data_loss)
 
     def _is_too_little(self, begun: Offsets, latest: Offsets, limit: ReadLimit) -> bool:
-        """Whether to wait until more has come; never for an end that is fixed."""
+        """Whether to wait until more has come; never for an end that is fixed.
+
+        The delay counts from the last time that the answer was no, as in Spark's connector, so the
+        first batch of a query never waits.
+        """
         least = self._settings.min_offsets_per_trigger
         if least is None or self._target is not None or isinstance(limit, ReadAllAvailable):
             return False

@@ -18,7 +18,14 @@ from barnabas.protocol.apis import APIS, ApiFacts
 from barnabas.protocol.codec import decode_exact, parts_encoder
 from barnabas.protocol.message import Message
 from barnabas.wire.failures import LinkError
-from barnabas.wire.link import ANSWER_BYTES_MAX, KEYS, LENGTH, Link, is_flexible
+from barnabas.wire.link import (
+    ANSWER_BYTES_MAX,
+    ANSWER_TIMEOUT_S,
+    KEYS,
+    LENGTH,
+    Link,
+    is_flexible,
+)
 
 BUFFERS_A_CALL = 64
 """How many buffers one system call is given; every system takes at least so many."""
@@ -38,9 +45,10 @@ class Pipeline(Link):
         port: int,
         client_id: str = "barnabas",
         ceilings: Mapping[type[Message], int] | None = None,
+        answer_timeout_s: float = ANSWER_TIMEOUT_S,
     ) -> None:
         """Take the highest version to speak of some APIs, besides what `Link` takes."""
-        super().__init__(host, port, client_id)
+        super().__init__(host, port, client_id, answer_timeout_s)
         self._ceilings = dict(ceilings or {})
         self._awaited: deque[tuple[int, ApiFacts, int]] = deque()
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -109,8 +117,9 @@ class ReadingPipeline(Pipeline):
         port: int,
         client_id: str = "barnabas",
         ceilings: Mapping[type[Message], int] | None = None,
+        answer_timeout_s: float = ANSWER_TIMEOUT_S,
     ) -> None:
-        super().__init__(host, port, client_id, ceilings)
+        super().__init__(host, port, client_id, ceilings, answer_timeout_s)
         self.place = (host, port)
         """Where it was opened to."""
         self._room = bytearray(ROOM_BYTES)
@@ -131,9 +140,15 @@ class ReadingPipeline(Pipeline):
 class Pool:
     """Pipelines by address, opened on first use and kept."""
 
-    def __init__(self, client_id: str, ceilings: Mapping[type[Message], int]) -> None:
+    def __init__(
+        self,
+        client_id: str,
+        ceilings: Mapping[type[Message], int],
+        answer_timeout_s: float = ANSWER_TIMEOUT_S,
+    ) -> None:
         self._client_id = client_id
         self._ceilings = ceilings
+        self._answer_timeout_s = answer_timeout_s
         self._pipelines: dict[tuple[str, int], Pipeline] = {}
 
     def to(self, host: str, port: int) -> Pipeline:
@@ -141,7 +156,9 @@ class Pool:
         found = self._pipelines.get((host, port))
         if found is None:
             try:
-                found = Pipeline(host, port, self._client_id, self._ceilings)
+                found = Pipeline(
+                    host, port, self._client_id, self._ceilings, self._answer_timeout_s
+                )
             except OSError as error:
                 raise LinkError(
                     f"Nobody answers at {host}:{port} ({error.strerror or error}); start the "

@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.model.ids import TopicPartition
 from barnabas.spark.failures import OptionError
-from barnabas.spark.lookups import check_properties
+from barnabas.spark.lookups import _covers, check_properties
 from barnabas.spark.options import (
     Assign,
     AtOffsets,
@@ -125,6 +125,18 @@ def test_the_group_that_shows_the_progress(options: dict[str, str], group: str) 
     assert stream(**options).group_id == group
 
 
+def test_look_ups_need_not_be_tried_again() -> None:
+    settings = stream(**{"fetchOffset.numRetries": "0", "fetchOffset.retryIntervalMs": "0"})
+    assert (settings.lookup_retries, settings.lookup_pause_ms) == (0, 0)
+
+
+def test_how_long_a_task_tries() -> None:
+    assert stream().patience_ms == 120_000
+    assert stream(**{"kafka.default.api.timeout.ms": "9000"}).patience_ms == 9000
+    given = {"kafkaConsumer.pollTimeoutMs": "7000", "kafka.default.api.timeout.ms": "9000"}
+    assert stream(**given).patience_ms == 7000
+
+
 def test_transactions_in_progress_are_shown_unless_asked_otherwise() -> None:
     assert not batch().is_read_committed
     assert batch(**{"kafka.isolation.level": "read_committed"}).is_read_committed
@@ -153,6 +165,7 @@ def test_transactions_in_progress_are_shown_unless_asked_otherwise() -> None:
         ({"maxTriggerDelay": "soon"}, "write a duration"),
         ({"startingOffsetsByTimestampStrategy": "guess"}, "write error or latest"),
         ({"maxOffsetsPerTrigger": "1", "minOffsetsPerTrigger": "2"}, "lower the one"),
+        ({"fetchOffset.numRetries": "-1"}, "from 0 on"),
         ({"subscribePattern": ".*"}, "one of assign, subscribe and subscribePattern"),
         ({"kafka.isolation.level": "serializable"}, "read_committed or read_uncommitted"),
         ({"kafka.sasl.jaas.config": "x"}, "kafka.sasl.username"),
@@ -178,6 +191,7 @@ def test_a_stream_has_no_end(name: str) -> None:
     [
         ({"subscribe": "t"}, "kafka.bootstrap.servers"),
         ({"kafka.bootstrap.servers": "b:1"}, "none is given"),
+        ({"kafka.bootstrap.servers": "b:1", "topic": "t"}, "topic is for writes"),
         ({"kafka.bootstrap.servers": "b:1", "subscribe": " , "}, "names no topic"),
         ({"kafka.bootstrap.servers": "b:1", "subscribePattern": "("}, "regular expression"),
         ({"kafka.bootstrap.servers": "b:1", "assign": '{"t": ["x"]}'}, "write it like"),
@@ -201,3 +215,9 @@ def test_properties_that_librdkafka_does_not_know_are_refused() -> None:
     check_properties({"bootstrap.servers": "b:1", "client.id": "me"})
     with pytest.raises(OptionError, match=r"no\.such\.thing"):
         check_properties({"no.such.thing": "1"})
+
+
+def test_a_pattern_does_not_match_internal_topics() -> None:
+    names = ("orders", "__orders", "__consumer_offsets", "__transaction_state")
+    pattern = SubscribePattern(".*")
+    assert [name for name in names if _covers(pattern, name)] == ["orders", "__orders"]

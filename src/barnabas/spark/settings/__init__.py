@@ -1,0 +1,1 @@
+"""Names of options and of settings of the client: what is known, and under which other name."""
