@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from barnabas.spark.changelog import ChangelogTable, latest, read_changelog
     from barnabas.spark.joins import Timed, enrich, enrich_each_batch, interval_join
     from barnabas.spark.schema_registry import SchemaRegistry
+    from barnabas.spark.sql.tables import save_as_table
+    from barnabas.spark.sql.topic_tables import register_topics
     from barnabas.spark.values import Decoded, avro_values, json_values, to_dlq
     from barnabas.spark.windows import hopping, session, tumbling, window_bounds
 
@@ -37,6 +39,8 @@ _PLACES = {
     "json_values": "barnabas.spark.values",
     "latest": "barnabas.spark.changelog",
     "read_changelog": "barnabas.spark.changelog",
+    "register_topics": "barnabas.spark.sql.topic_tables",
+    "save_as_table": "barnabas.spark.sql.tables",
     "session": "barnabas.spark.windows",
     "to_dlq": "barnabas.spark.values",
     "tumbling": "barnabas.spark.windows",
@@ -58,6 +62,8 @@ __all__ = [
     "latest",
     "read_changelog",
     "register",
+    "register_topics",
+    "save_as_table",
     "session",
     "to_dlq",
     "tumbling",
