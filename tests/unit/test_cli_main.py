@@ -51,6 +51,7 @@ def test_help_lists_every_command() -> None:
         *[("group", name) for name in ("list", "describe", "reset", "delete")],
         *[("txn", name) for name in ("list", "describe", "abort", "hanging")],
         *[("log", name) for name in ("dump", "verify")],
+        *[("sql", name) for name in ("run", "status")],
         *[("bench", name) for name in ("produce", "consume", "latency")],
     ],
 )

@@ -41,6 +41,7 @@ COMMANDS = {
     "txn": Entry("List and describe transactions, and abort those that hang.", is_group=True),
     "log": Entry("Look into segment files on disk, and check them.", is_group=True),
     "telemetry": Entry("Collect GPU telemetry, find what it says, and see it.", is_group=True),
+    "sql": Entry("Run SQL over topics on Spark, as streams or at once.", is_group=True),
     "bench": Entry("Measure how fast a broker is.", is_group=True),
 }
 VERSION_FLAGS = {"--version", "-V"}

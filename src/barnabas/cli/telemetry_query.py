@@ -67,7 +67,7 @@ def query(
     elif as_json:
         print_json([_record(answer, row) for row in answer.rows])
     else:
-        print_table(answer.columns, [tuple(map(_cell, row)) for row in answer.rows])
+        print_table(answer.columns, [tuple(map(cell, row)) for row in answer.rows])
     if answer.is_cut:
         warn(f"Only the first {plural(len(answer.rows), 'row')}; --limit shows more")
 
@@ -114,30 +114,31 @@ def _list_tables(lake: "Lake", *, as_json: bool) -> None:
 def _print_csv(answer: "Answer") -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(answer.columns)
-    writer.writerows([_plain(value) for value in row] for row in answer.rows)
+    writer.writerows([plain(value) for value in row] for row in answer.rows)
 
 
 def _record(answer: "Answer", row: tuple[Any, ...]) -> dict[str, Any]:
-    return {name: _plain(value) for name, value in zip(answer.columns, row, strict=True)}
+    return {name: plain(value) for name, value in zip(answer.columns, row, strict=True)}
 
 
-def _cell(value: object) -> object:
+def cell(value: object) -> object:
+    """Return a value as a table shows it."""
     if isinstance(value, float):
         return f"{value:,.3f}".rstrip("0").rstrip(".")
-    plain = _plain(value)
-    return plain if plain is None or isinstance(plain, int) else str(plain)
+    shown = plain(value)
+    return shown if shown is None or isinstance(shown, int) else str(shown)
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
     """Return a value as JSON and CSV can hold it."""
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
+        return {name: plain(each) for name, each in value.items()}
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [plain(each) for each in value]
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return str(value)

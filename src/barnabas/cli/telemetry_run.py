@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from barnabas.telemetry.jobs import Job, JobSettings
     from barnabas.telemetry.session import SessionSettings
-    from barnabas.telemetry.supervising import Supervisor
     from barnabas.telemetry.thresholds import Thresholds
 
 HELP = """Run the streaming jobs: tables, findings and alerts from topic gpu-telemetry.
@@ -108,6 +107,15 @@ Every = Annotated[
 TopicOption = Annotated[str, typer.Option(help="Where the telemetry is.")]
 
 
+class Stoppable(Protocol):
+    """What runs until it is told to stop."""
+
+    stop_requested: bool
+
+    def request_stop(self) -> None:
+        """Stop after the present batches."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
     """What a run is to do."""
@@ -152,7 +160,7 @@ def run(  # noqa: PLR0913 - one parameter an option
 
         request = RunRequest(
             session=SessionSettings(
-                master=_master(master),
+                master=submitted_master(master),
                 driver_memory=driver_memory,
                 log=log or _log(place),
                 conf=pairs(conf, "--conf"),
@@ -170,7 +178,7 @@ def run(  # noqa: PLR0913 - one parameter an option
             ),
             chosen=_chosen(jobs),
             once=once,
-            show_every_s=_every_s(every),
+            show_every_s=every_s(every),
             as_json=as_json,
         )
         require_listener(bootstrap)
@@ -222,7 +230,7 @@ def supervise(spark: "SparkSession", request: RunRequest, *, in_peace: bool = Tr
 
 
 @contextmanager
-def stopped_by_signals(supervisor: "Supervisor") -> Iterator[None]:
+def stopped_by_signals(supervisor: Stoppable) -> Iterator[None]:
     """Let Ctrl-C and SIGTERM stop the jobs after their batch, and the second one at once."""
 
     def stop(number: int, _: FrameType | None) -> None:
@@ -252,7 +260,8 @@ def footer(request: RunRequest) -> str:
     )
 
 
-def _master(given: str | None) -> str | None:
+def submitted_master(given: str | None) -> str | None:
+    """Return the master: that of the command line, spark-submit's, or this machine."""
     from barnabas.telemetry.session import GATEWAY
 
     return "local[*]" if given is None and GATEWAY not in os.environ else given
@@ -262,7 +271,8 @@ def _log(lake: str) -> Path | None:
     return None if "://" in lake else Path(lake) / "_logs" / LOG
 
 
-def _every_s(given: str | None) -> float:
+def every_s(given: str | None) -> float:
+    """Return how often to show the state."""
     if given is not None:
         return parse_interval_ms(given, "--every") / 1000
     return SHOW_EVERY_S if sys.stdout.isatty() else SHOW_EVERY_PLAIN_S

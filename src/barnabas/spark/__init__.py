@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from barnabas.spark.joins import Timed, enrich, enrich_each_batch, interval_join
     from barnabas.spark.progress import SourceMetrics, observed, source_metrics
     from barnabas.spark.schema_registry import SchemaRegistry
+    from barnabas.spark.sql.tables import save_as_table
+    from barnabas.spark.sql.topic_tables import register_topics
     from barnabas.spark.values import Decoded, avro_values, json_values, to_dlq
     from barnabas.spark.windows import hopping, session, tumbling, window_bounds
 
@@ -40,6 +42,8 @@ _PLACES = {
     "latest": "barnabas.spark.changelog",
     "observed": "barnabas.spark.progress",
     "read_changelog": "barnabas.spark.changelog",
+    "register_topics": "barnabas.spark.sql.topic_tables",
+    "save_as_table": "barnabas.spark.sql.tables",
     "session": "barnabas.spark.windows",
     "source_metrics": "barnabas.spark.progress",
     "to_dlq": "barnabas.spark.values",
@@ -64,6 +68,8 @@ __all__ = [
     "observed",
     "read_changelog",
     "register",
+    "register_topics",
+    "save_as_table",
     "session",
     "source_metrics",
     "to_dlq",

@@ -9,9 +9,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from barnabas.spark.failures import OptionError
-from barnabas.spark.options import includes_headers, parse_batch, parse_stream
-from barnabas.spark.schema import spark_schema
+from barnabas.spark.options import parse_batch, parse_stream
+from barnabas.spark.sql.tables import for_reading, for_writing, source_schema
 
 
 class BarnabasDataSource(DataSource):
@@ -23,30 +22,26 @@ class BarnabasDataSource(DataSource):
         return "barnabas"
 
     def schema(self) -> StructType:
-        """Return the columns of a read; they are fixed."""
-        return spark_schema(include_headers=includes_headers(self.options))
+        """Return the columns of a read, as far as a table does not declare its own."""
+        return source_schema(self.options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of spark.read."""
-        from barnabas.spark.batch import BatchReader
+        from barnabas.spark.sql.readers import batch_reader
 
-        settings = parse_batch(self.options)
-        _refuse_columns(schema, include_headers=settings.include_headers)
-        return BatchReader(settings)
+        return batch_reader(parse_batch(for_reading(self.options, schema)), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return the reader of spark.readStream."""
-        from barnabas.spark.stream import StreamReader
+        from barnabas.spark.sql.readers import stream_reader
 
-        settings = parse_stream(self.options)
-        _refuse_columns(schema, include_headers=settings.include_headers)
-        return StreamReader(settings)
+        return stream_reader(parse_stream(for_reading(self.options, schema)), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return the writer of DataFrame.write."""
         from barnabas.spark.sink import BatchWriter
 
-        return BatchWriter(schema, self.options, overwrite)
+        return BatchWriter(schema, for_writing(self.options, schema), overwrite)
 
     def streamWriter(  # noqa: N802
         self,
@@ -56,12 +51,4 @@ class BarnabasDataSource(DataSource):
         """Return the writer of DataFrame.writeStream."""
         from barnabas.spark.sink import StreamWriter
 
-        return StreamWriter(schema, self.options)
-
-
-def _refuse_columns(schema: StructType, *, include_headers: bool) -> None:
-    if schema.fieldNames() != spark_schema(include_headers=include_headers).fieldNames():
-        raise OptionError(
-            "The columns of a topic are fixed; leave .schema(...) out and take what you need "
-            "with select"
-        )
+        return StreamWriter(schema, for_writing(self.options, schema))

@@ -75,6 +75,8 @@ class SessionError(Exception):
 class SessionSettings:
     """Where the jobs run, and with what."""
 
+    name: str = "barnabas telemetry"
+    """What Spark's own pages call the job."""
     master: str | None = "local[*]"
     """None leaves it to spark-submit, or to spark-defaults.conf."""
     driver_memory: str | None = None
@@ -141,7 +143,7 @@ def session(settings: SessionSettings, base: Mapping[str, str]) -> "Iterator[Spa
         # Only spark-submit reads the setting; a session that Python starts goes by this.
         os.environ["PYSPARK_PYTHON"] = settings.conf[WORKER_PYTHON]
     with tempfile.TemporaryDirectory(prefix="barnabas-", ignore_cleanup_errors=True) as folder:
-        builder = SparkSession.builder.appName("barnabas telemetry")
+        builder = SparkSession.builder.appName(settings.name)
         for name, value in configuration(settings, base, os.cpu_count() or 1, folder).items():
             builder = builder.config(name, value)
         spark = _started(builder, settings)

@@ -56,8 +56,8 @@ def sentences(answers: Iterable[Answer], lake: str | None) -> list[str]:
             )
         if not each.sees_lake:
             found.append(
-                f"Worker {each.hostname} does not see {lake}; put the lake on a mount that all "
-                "machines share, or pass a URI such as s3://bucket/lake."
+                f"Worker {each.hostname} does not see {lake}; put it on a mount that all "
+                "machines share. A lake may be a URI such as s3://bucket/lake."
             )
     return found
 

@@ -1,0 +1,1 @@
+"""Topics in Spark SQL: tables, a database of all topics, and files of streaming statements."""

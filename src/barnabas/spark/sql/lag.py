@@ -1,0 +1,44 @@
+"""How many records a stream has still to read, by its own offsets and the brokers' word."""
+
+from collections.abc import Iterable, Mapping
+
+from barnabas.model.ids import TopicPartition
+from barnabas.spark.failures import FetchError
+from barnabas.spark.lookups import Cluster
+from barnabas.spark.options import Subscribe, parse_stream
+from barnabas.spark.sql.state import Offsets, StreamStatus
+
+ONE_TRY = {"fetchOffset.numRetries": "1", "fetchOffset.retryIntervalMs": "100"}
+
+
+class LagReader:
+    """Asks where topics end; one question for all streams."""
+
+    def __init__(self, brokers: Mapping[str, str]) -> None:
+        """Take the `kafka.*` options of a source."""
+        told = {**brokers, "kafka.isolation.level": "read_committed", **ONE_TRY}
+        self._cluster = Cluster(parse_stream({**told, "subscribePattern": ".*"}))
+
+    def lags(self, streams: Iterable[StreamStatus]) -> dict[str, int | None]:
+        """Return the lag of each stream; None where it is not known."""
+        known = list(streams)
+        topics = frozenset(topic for each in known for topic in each.offsets)
+        if not topics:
+            return {each.name: None for each in known}
+        try:
+            ends = self._ends(topics)
+        except FetchError:
+            return {each.name: None for each in known}
+        return {each.name: lag(each.offsets, ends) if each.offsets else None for each in known}
+
+    def _ends(self, topics: frozenset[str]) -> dict[TopicPartition, int]:
+        return self._cluster.latest(self._cluster.partitions(Subscribe(topics)))
+
+
+def lag(offsets: Offsets, ends: Mapping[TopicPartition, int]) -> int:
+    """Return how many offsets lie between; a new partition counts from its beginning."""
+    return sum(
+        max(0, end - offsets[place.topic].get(str(place.partition), 0))
+        for place, end in ends.items()
+        if place.topic in offsets
+    )

@@ -1,0 +1,99 @@
+"""`barnabas sql run` as a process: watched by `status`, killed, started again, stopped."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka
+import pytest
+
+from barnabas.testing.broker import Broker
+from barnabas.testing.topic_reading import committed_records, create_topic
+from barnabas.testing.waiting import eventually
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(280)]
+PATIENCE_S = 120.0
+SHOP = """
+CREATE SOURCE numbers (n BIGINT NOT NULL) FROM TOPIC numbers;
+CREATE STREAM squares AS SELECT n, n * n AS square FROM numbers;
+"""
+
+
+def produce(broker: Broker, numbers: range) -> None:
+    producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap})
+    for n in numbers:
+        producer.produce("numbers", json.dumps({"n": n}))
+    assert producer.flush(PATIENCE_S) == 0
+
+
+def sql(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "barnabas.cli", "sql", *arguments]
+
+
+class Shop:
+    """A file of statements, run as often as a test likes."""
+
+    def __init__(self, broker: Broker, folder: Path) -> None:
+        self.broker = broker
+        self.file = folder / "shop.sql"
+        self.state = folder / "shop.state"
+        self.file.write_text(SHOP)
+
+    def start(self) -> subprocess.Popen[bytes]:
+        options = ["--master", "local[2]", "--driver-memory", "1g", "--trigger", "100ms"]
+        return subprocess.Popen(
+            sql(str(self.file), "--bootstrap", self.broker.bootstrap, "--every", "0.2s", *options),
+            stdout=subprocess.DEVNULL,
+        )
+
+    def status(self) -> dict[str, dict[str, Any]]:
+        command = sql("status", "--state", str(self.state), "--json")
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            return {}
+        return {each["name"]: each for each in json.loads(done.stdout)["streams"]}
+
+    def is_caught_up(self, rows: int) -> bool:
+        found = self.status().get("squares")
+        return found is not None and found["lag"] == 0 and found["rows"] >= rows
+
+
+def test_a_run_is_watched_killed_and_goes_on(broker: Broker, tmp_path: Path) -> None:
+    create_topic(broker.bootstrap, "numbers", 2)
+    shop = Shop(broker, tmp_path)
+    produce(broker, range(100))
+    process = shop.start()
+    try:
+        eventually(lambda: shop.is_caught_up(100), PATIENCE_S)
+        running = shop.status()
+        assert running["squares"]["state"] == running["numbers_dead_letters"]["state"] == "running"
+        second = subprocess.run(
+            sql("run", str(shop.file), "--bootstrap", broker.bootstrap),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert "Another run holds" in second.stderr
+        produce(broker, range(100, 200))
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(PATIENCE_S)
+        assert shop.status()["squares"]["state"] == "killed"
+
+        produce(broker, range(200, 300))
+        process = shop.start()
+        eventually(lambda: shop.is_caught_up(100), PATIENCE_S)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_S) == 0
+    finally:
+        process.kill()
+
+    ended = shop.status()["squares"]
+    assert (ended["state"], ended["lag"]) == ("stopped", 0)
+    found = [
+        json.loads(each.value or b"") for each in committed_records(broker.bootstrap, "squares")
+    ]
+    assert sorted(each["n"] for each in found) == list(range(300))
