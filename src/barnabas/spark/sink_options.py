@@ -6,6 +6,8 @@
     transactionalIdPrefix  what transactional ids and marker groups begin with (barnabas-spark)
     txnAppId, txnVersion   batch writes: a version of an application is written once, however often
                            the job runs; in foreachBatch, its query's name and its batch id
+    checkReplays           whether a batch that is written again must have the rows that it had
+                           before (true); false skips it whatever its rows are
     kafka.*                properties of librdkafka, by its names
 
 Spark's connector hands `kafka.*` to Java. Most names are the same in librdkafka; those that are
@@ -28,6 +30,7 @@ OWN = (
     "transactionalIdPrefix",
     "txnAppId",
     "txnVersion",
+    "checkReplays",
     "kafka.bootstrap.servers",
 )
 SPARKS_OWN = {"checkpointlocation", "path", "queryname"}
@@ -38,8 +41,8 @@ BATCH_BYTES = 1_000_000
 IN_FLIGHT_MAX = 5
 DELIVERY_TIMEOUT_MS = 120_000
 REQUEST_TIMEOUT_MS = 30_000
-TRANSACTION_TIMEOUT_MS = 900_000
-"""As long as brokers allow by default: rows wait for the slowest task of their batch."""
+TRANSACTION_TIMEOUT_MS = 300_000
+"""Rows wait for the slowest task of their batch, and readers wait for a batch that was killed."""
 
 JAVA_ONLY = {
     "buffer.memory": "queue.buffering.max.kbytes",
@@ -81,12 +84,19 @@ class SinkOptions(NamedTuple):
     id_prefix: str
     application: tuple[str, int] | None
     """The application and version of a batch write that is to happen once."""
+    check_replays: bool
+    """Whether a batch that is written again must have the same rows."""
     client_id: str
     delivery: Delivery
     batch_bytes: int
     transaction_timeout_ms: int
     properties: dict[str, str]
     """librdkafka's properties, all of them."""
+
+    @property
+    def target(self) -> str:
+        """What rows are written to, as the record of a job names it."""
+        return "topics of a column" if self.topic is None else self.topic
 
     @property
     def plaintext(self) -> bool:
@@ -113,6 +123,7 @@ def parse_options(options: Mapping[str, str]) -> SinkOptions:
         exactly_once=exactly_once,
         id_prefix=given.get("transactionalidprefix", DEFAULT_ID_PREFIX),
         application=_application(given),
+        check_replays=_truth(given, "checkReplays", default=True),
         client_id=properties.get("client.id", DEFAULT_ID_PREFIX),
         delivery=_delivery(properties, exactly_once=exactly_once),
         batch_bytes=_number(properties, ("batch.size",), BATCH_BYTES, low=1),
