@@ -34,10 +34,8 @@ class Committer:
         attempt = next((each.attempt for each in self._reports if each.attempt), None)
         if attempt is None:
             return
-        register = Register(self._cluster, attempt.job, self._patience_ms)
-        if self._tickets:
-            record = self._decided(register, attempt, batch)
-        elif batch is None or (record := register.read()) is None or batch >= record.next_batch:
+        record = self._record(Register(self._cluster, attempt.job, self._patience_ms), batch)
+        if record is None:
             return
         number = record.next_batch - 1 if batch is None else batch
         missing = finish(self._cluster, attempt.job, record, self._patience_ms)
@@ -48,6 +46,14 @@ class Committer:
             refuse_other_rows(attempt.job, record, number, self._read)
         if any(_may_have_rivals(each) for each in self._reports):
             fence_left_behind(self._cluster, self._options.bootstrap, attempt.job)
+
+    def _record(self, register: Register, batch: int | None) -> Record | None:
+        """Return the record with the batch decided; None where there is nothing to commit."""
+        attempt = next((each.attempt for each in self._reports if each.ticket), None)
+        if attempt is not None:
+            return self._decided(register, attempt, batch)
+        record = None if batch is None else register.read()
+        return None if record is None or batch is None or batch >= record.next_batch else record
 
     def _decided(self, register: Register, attempt: Attempt, batch: int | None) -> Record:
         self._require_open(attempt)

@@ -197,11 +197,11 @@ def main(arguments: list[str] | None = None) -> int:
 def _storm(kills: int, seed: int, count: int) -> dict[str, object]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="spark-storm-")))
-        brokers: ClusterProcesses | BrokerSubprocess = stack.enter_context(
-            BrokerSubprocess(folder / "data")
-            if count == 1
-            else ClusterProcesses(folder, brokers=count)
-        )
+        brokers: ClusterProcesses | BrokerSubprocess
+        if count == 1:
+            brokers = stack.enter_context(BrokerSubprocess(folder / "data"))
+        else:
+            brokers = stack.enter_context(ClusterProcesses(folder, brokers=count))
         for topic in (TOPIC, ELSEWHERE):
             create_topic(brokers.bootstrap, topic, PARTITIONS)
         storm = Storm(folder, brokers, Random(seed))
