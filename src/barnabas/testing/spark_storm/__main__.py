@@ -2,10 +2,10 @@
 
     python -m barnabas.testing.spark_storm --kills 50 --seed 1 --brokers 3
 
-Every life of the query has another number of cores. From time to time an older checkpoint is
-restored, or copied for a query with another topic: such a life must end by itself with the
-promised message, or write nothing that is there already. In the end every sequence number must be
-in the topic once. Zero problems in n kills bound the chance of one at about 3 / n.
+Every life of the query has another number of cores and tasks. From time to time an older
+checkpoint is restored, or copied for a query with another topic: such a life must end by itself
+with the promised message, or write nothing that is there already. In the end every sequence number
+must be in the topic once. Zero problems in n kills bound the chance of one at about 3 / n.
 """
 
 import argparse
@@ -29,6 +29,7 @@ from barnabas.testing.topic_reading import create_topic
 ROWS_A_FILE = 2000
 PARTITIONS = 3
 MASTERS = ("local[1,4]", "local[2,4]", "local[4,4]", "local[8,4]")
+TASKS = (1, 2, 3, 5, 8)
 VICTIMS = ("driver", "jvm", "worker", "broker")
 PROMISED = ("ReplayError", "DeliveryError", "LinkError")
 """What a query may stop with by itself; the output must be right all the same."""
@@ -87,6 +88,7 @@ class Storm:
             "topic": topic,
             "master": self._rng.choice(MASTERS),
             "files": files,
+            "tasks": str(self._rng.choice(TASKS)),
         }
         return Driver(self._folder / f"life-{self._lives}.log", options)
 

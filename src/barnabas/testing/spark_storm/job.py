@@ -1,7 +1,7 @@
 """The query that the storm kills: files of sequence numbers to a topic, by way of a shuffle.
 
-The shuffle has as many tasks as Spark likes: it depends on the cores. Some tasks of some attempts
-take their time, so that speculation has something to do.
+The shuffle has another number of tasks in every life. Some tasks of some attempts take their time,
+so that speculation has something to do.
 """
 
 import argparse
@@ -29,6 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name in ("bootstrap", "folder", "checkpoint", "topic", "master"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--files", default="1")
+    parser.add_argument("--tasks", type=int, default=2)
     given = parser.parse_args(arguments)
 
     settings: dict[str, bool | float | int | str | None] = {
@@ -43,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
     spark = SparkSession.builder.master(given.master).config(map=settings).getOrCreate()
     register(spark)
     rows = spark.readStream.option("maxFilesPerTrigger", given.files).text(given.folder)
-    shuffled = rows.repartition("value").mapInArrow(_at_times_slow, "value string")
+    shuffled = rows.repartition(given.tasks, "value").mapInArrow(_at_times_slow, "value string")
     query = (
         shuffled.selectExpr("value", "value AS key")
         .writeStream.format("barnabas")
