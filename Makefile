@@ -16,7 +16,7 @@ SEEDS  ?= 1000
 REQUESTS ?= 11000
 CORES  := $(shell getconf _NPROCESSORS_ONLN)
 
-.PHONY: run demo test test-cluster test-long test-upgrade test-spark check format bench bench-quick chaos chaos-cluster failover compat-cluster compat-diff chaos-telemetry spark-cluster fuzz sim clean help
+.PHONY: run demo test test-cluster test-long test-upgrade test-spark check format bench bench-quick chaos chaos-cluster failover compat-cluster compat-diff chaos-telemetry chaos-spark spark-cluster fuzz sim clean help
 
 help: ## Show the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -87,6 +87,10 @@ compat-diff: $(VENV)/.dev ## Compare answers with Apache Kafka's: REQUESTS=n by 
 
 chaos-telemetry: $(VENV)/.dev ## Kill driver, workers and broker of the telemetry pipeline KILLS=n times (needs Java).
 	@CHAOS_KILLS=$(KILLS) CHAOS_SEED=$(SEED) $(BIN)/python -m pytest -q tests/chaos/test_telemetry.py -m chaos
+
+chaos-spark: $(VENV)/.dev ## Kill driver, JVM, workers and brokers of a Spark sink KILLS=n times, on one broker and on three (needs Java).
+	@$(BIN)/python -m barnabas.testing.spark_storm --kills $(KILLS) --seed $(SEED) --brokers 1 --report build/chaos-spark-1.json
+	@$(BIN)/python -m barnabas.testing.spark_storm --kills $(KILLS) --seed $(SEED) --brokers 3 --report build/chaos-spark-3.json
 
 spark-cluster: $(VENV)/.dev ## Run the telemetry pipeline on a standalone Spark cluster (needs Java).
 	@$(BIN)/python -m pytest -q tests/spark/test_standalone.py -m slow

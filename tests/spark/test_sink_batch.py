@@ -11,8 +11,10 @@ from confluent_kafka.admin import AdminClient
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from barnabas.cli.transactions import Transactions
 from barnabas.testing.broker import Broker
 from barnabas.testing.topic_reading import Seen, committed_records, create_topic
+from barnabas.wire.cluster import Wire
 
 
 class Write(Protocol):
@@ -174,6 +176,40 @@ def test_a_version_of_an_application_is_written_once(
     for version in ("7", "7", "8", "7"):
         write(rows, topic=topic, txnAppId="nightly", txnVersion=version)
     assert len(read(broker, topic)) == 20
+
+
+def test_a_version_is_written_once_with_and_without_adaptive_execution(
+    spark: SparkSession, write: Write, broker: Broker
+) -> None:
+    topic = create_topic(broker.bootstrap, "adaptive")
+    rows = spark.range(1000).selectExpr("CAST(id AS STRING) AS value")
+    counts = []
+    try:
+        for adaptive in ("true", "false"):
+            spark.conf.set("spark.sql.adaptive.enabled", adaptive)
+            spark.conf.set("spark.sql.shuffle.partitions", "7")
+            shuffled = rows.repartition("value")
+            counts.append(shuffled.rdd.getNumPartitions())
+            write(shuffled, topic=topic, txnAppId="adaptive", txnVersion="1")
+    finally:
+        spark.conf.unset("spark.sql.adaptive.enabled")
+        spark.conf.set("spark.sql.shuffle.partitions", "2")
+    assert len(set(counts)) == 2
+    assert len(read(broker, topic)) == 1000
+
+
+def test_many_jobs_use_the_same_transactional_ids(
+    spark: SparkSession, write: Write, broker: Broker
+) -> None:
+    topic = create_topic(broker.bootstrap, "same-ids")
+    for _ in range(3):
+        rows = spark.range(10).selectExpr("'v' AS value")
+        write(rows, topic=topic, transactionalIdPrefix="same-ids")
+    with Wire({"bootstrap.servers": broker.bootstrap}) as wire:
+        ids = [each.transactional_id for each in Transactions(wire).all()]
+    tasks = rows.rdd.getNumPartitions()
+    assert len([each for each in ids if each.startswith("same-ids")]) <= tasks + 1
+    assert len(read(broker, topic)) == 30
 
 
 def test_a_finished_job_leaves_no_group_behind(

@@ -1,8 +1,10 @@
 """`df.writeStream.format("barnabas")`: batches that are replayed write their rows once."""
 
+import shutil
 from pathlib import Path
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.testing.broker import Broker
@@ -102,3 +104,59 @@ def test_a_shuffle_before_the_sink(
     rows = stream(spark, files).repartition(2, "value").selectExpr("value", "value AS key")
     run(rows, sink, broker, topic, tmp_path / "checkpoint")
     assert values(broker, topic) == list(range(2 * ROWS_A_FILE))
+
+
+def forget_last_commit(checkpoint: Path) -> None:
+    """Leave the checkpoint as a driver does that died before Spark noted its last batch."""
+    last = max(int(each.name) for each in (checkpoint / "commits").glob("[0-9]*"))
+    for place in (checkpoint / "commits" / str(last), checkpoint / "commits" / f".{last}.crc"):
+        place.unlink(missing_ok=True)
+
+
+def test_a_batch_is_replayed_with_another_number_of_tasks(
+    spark: SparkSession, sink: str, broker: Broker, files: Path, tmp_path: Path
+) -> None:
+    topic = create_topic(broker.bootstrap, "other-tasks", 2)
+    checkpoint = tmp_path / "checkpoint"
+    add_file(files, 0)
+    for tasks in (2, 5, 1):
+        rows = stream(spark, files).repartition(tasks, "value").selectExpr("value", "value AS key")
+        run(rows, sink, broker, topic, checkpoint)
+        forget_last_commit(checkpoint)
+    assert values(broker, topic) == list(range(ROWS_A_FILE))
+
+
+def test_a_restored_checkpoint_stops_the_query_before_it_skips_new_rows(
+    spark: SparkSession, sink: str, broker: Broker, files: Path, tmp_path: Path
+) -> None:
+    topic = create_topic(broker.bootstrap, "restored")
+    checkpoint, backup = tmp_path / "checkpoint", tmp_path / "backup"
+    rows = spark.readStream.text(str(files))
+    add_file(files, 0)
+    run(rows, sink, broker, topic, checkpoint)
+    shutil.copytree(checkpoint, backup)
+    add_file(files, 1)
+    run(rows, sink, broker, topic, checkpoint)
+
+    add_file(files, 2)
+    with pytest.raises(StreamingQueryException, match="was written before with other rows"):
+        run(rows, sink, broker, topic, backup)
+    run(rows, sink, broker, topic, checkpoint)
+    assert values(broker, topic) == list(range(3 * ROWS_A_FILE))
+
+
+def test_a_copied_checkpoint_stops_a_query_with_another_topic(
+    spark: SparkSession, sink: str, broker: Broker, files: Path, tmp_path: Path
+) -> None:
+    topic = create_topic(broker.bootstrap, "original")
+    other = create_topic(broker.bootstrap, "other")
+    checkpoint, copy = tmp_path / "checkpoint", tmp_path / "copy"
+    add_file(files, 0)
+    run(stream(spark, files), sink, broker, topic, checkpoint)
+    shutil.copytree(checkpoint, copy)
+    add_file(files, 1)
+    run(stream(spark, files), sink, broker, topic, checkpoint)
+
+    with pytest.raises(StreamingQueryException, match="transactionalIdPrefix of its own"):
+        run(stream(spark, files), sink, broker, other, copy)
+    assert values(broker, other) == []

@@ -25,6 +25,7 @@ from barnabas.spark.encoding import (
     header_column,
     lengths_and_sizes,
 )
+from barnabas.spark.exactly_once.fingerprint import NO_ROWS, Fingerprint, fingerprint
 from barnabas.spark.partitioning import Rotation, keyed_partitions
 from barnabas.spark.sink_columns import Columns
 
@@ -42,8 +43,13 @@ class Batcher:
         batch_bytes: int,
         partition_count: Callable[[str], int],
         first_partition: int,
+        *,
+        fingerprints: bool = False,
     ) -> None:
         """Take the topic that overrides the column, and where rows without a key start."""
+        self._fingerprints = fingerprints
+        self.read = NO_ROWS
+        """The fingerprint of all rows so far, where fingerprints are wanted."""
         self._columns = columns
         self._topic = topic
         self._batch_bytes = batch_bytes
@@ -54,6 +60,8 @@ class Batcher:
         """Return the record batches of an Arrow batch, a slice at a time."""
         for piece in _slices(batch):
             rows = self._rows(piece, now_ms)
+            if self._fingerprints:
+                self.read = self.read.plus(fingerprint(rows.values, rows.keys))
             sizes = _sizes(rows)
             places = self._places(piece, rows, sizes)
             rows, order = _sorted(rows, places)
@@ -94,9 +102,7 @@ class Batcher:
         assert self._columns.topic is not None, "planning refuses a sink without topic"
         names = batch.column(self._columns.topic)
         if names.null_count:
-            raise RowError(
-                "A row has no topic: column topic is null; filter such rows, or set option topic"
-            )
+            raise no_topic()
         encoded = names.dictionary_encode()
         topics = encoded.dictionary.to_pylist()
         indexes = encoded.indices.to_numpy().astype(np.int64)
@@ -166,6 +172,19 @@ class Batcher:
                 cut = min(stop, max(start + 1, fits))
                 yield Chunk(topic, partition, start, cut)
                 start = cut  # noqa: PLW2901 - the rest of the run
+
+
+def no_topic() -> RowError:
+    """Return the error of a row that names no topic."""
+    return RowError(
+        "A row has no topic: column topic is null; filter such rows, or set option topic"
+    )
+
+
+def rows_fingerprint(columns: Columns, batch: pa.RecordBatch) -> Fingerprint:
+    """Return the fingerprint of rows that are read and not written."""
+    keys = None if columns.key is None else as_binary(batch.column(columns.key))
+    return fingerprint(as_binary(batch.column(columns.value)), keys)
 
 
 class Places(NamedTuple):

@@ -1,4 +1,4 @@
-"""How a read fails: sentences that say what to change."""
+"""How reads and writes fail: sentences that say what to change."""
 
 
 class OptionError(ValueError):
@@ -11,3 +11,7 @@ class DataLossError(RuntimeError):
 
 class FetchError(RuntimeError):
     """A broker would not give what was asked for, however long we tried."""
+
+
+class ReplayError(RuntimeError):
+    """A batch cannot be written again, because something else was written under its number."""

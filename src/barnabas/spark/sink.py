@@ -1,23 +1,20 @@
 """The write side: `df.write.format("barnabas")` and `df.writeStream.format("barnabas")`.
 
-Exactly once, whatever is killed. Each task writes its rows in one transaction of its own, with a
-marker in it that names the batch (`transactional.py`), and hands the open transaction to the
-driver. The driver ends all of them once Spark says that every task is done, before the batch
-counts as done. So:
+Exactly once, whatever is killed (ADR 16). Each attempt of a task writes its rows in a transaction
+of its own and hands the open transaction to the driver. When Spark says that every task is done,
+the driver decides the batch: one change of the job's record (`exactly_once/register.py`) names all
+transactions. Then it commits them. So:
 
-- A task that fails leaves an open transaction, which its next attempt aborts before it writes.
-- Of two attempts at once, the one that asked last fences the other; only one is ever committed.
-- A driver that dies in between leaves some transactions committed and some open. The batch
-  is replayed: tasks whose marker names it skip their rows, the others abort and write theirs.
+- An attempt that fails, is killed or comes too late leaves a transaction that is never decided.
+- A driver that dies before the decision has written nothing; the batch is written again.
+- A driver that dies after it leaves transactions that the next run commits, whatever the number of
+  its tasks.
+- A batch whose number was decided before is compared with its fingerprint and skipped. Other rows,
+  or another target, stop the query.
 
-Readers must read committed rows only (`isolation.level=read_committed`, librdkafka's default).
-
-What it rests on: a replayed batch hands each sink task the same rows. It does when the source
-is replayable and the plan between source and sink is the same; it does not when
-spark.sql.shuffle.partitions or the shape of the query changes while a batch is unfinished, or when
-rows depend on rand() or the clock. A query's markers live as long as
-offsets.retention.minutes after its last batch; a query that is replayed after a longer pause
-writes its last batch again. A batch must end within kafka.transaction.timeout.ms.
+Readers must read committed rows only (`isolation.level=read_committed`, librdkafka's default). A
+batch must end within kafka.transaction.timeout.ms. Records live as long as
+offsets.retention.minutes after a query's last batch.
 
 With exactlyOnce=false rows are written by an idempotent producer without transactions: a retried
 task or a replayed batch writes its rows again, as Spark's own connector does.
@@ -27,7 +24,6 @@ import contextlib
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
@@ -38,12 +34,16 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from barnabas.model.errors import ErrorCode
 from barnabas.spark.cluster import Cluster, cluster_at
-from barnabas.spark.sending import DeliveryError, Sender, name_of
+from barnabas.spark.exactly_once.attempts import Attempt, Written, marker_group, this_attempt
+from barnabas.spark.exactly_once.committing import Committer
+from barnabas.spark.exactly_once.fingerprint import NO_ROWS, Fingerprint
+from barnabas.spark.exactly_once.leases import leased, release
+from barnabas.spark.failures import ReplayError
+from barnabas.spark.sending import Sender
 from barnabas.spark.sink_columns import Columns, find_columns
 from barnabas.spark.sink_options import SinkOptions, check_properties, parse_options
-from barnabas.spark.transactional import Ticket, Transaction, delete_marker, end
+from barnabas.spark.transactional import Transaction, end
 from barnabas.wire.failures import LinkError
 
 if TYPE_CHECKING:
@@ -51,21 +51,9 @@ if TYPE_CHECKING:
 
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
-TIDY_PATIENCE_MS = 1000
+MARKER_NOTE = "rows of a Spark sink up to this batch"
 SPREAD = 0xFFFF
 """Tasks begin anywhere, lest rows without a key crowd the first partition."""
-
-
-@dataclass
-class Written(WriterCommitMessage):
-    """What a task did."""
-
-    rows: int
-    bytes: int
-    ticket: Ticket | None = None
-    """The transaction to commit; None where there is nothing to."""
-    was_written_before: bool = False
-    """Whether an earlier attempt had committed these rows already."""
 
 
 class Sink:
@@ -79,42 +67,33 @@ class Sink:
         )
         check_properties(self._options)
 
-    def _write(self, iterator: Iterator["pa.RecordBatch"], job: str, version: int) -> Written:
+    def _write(
+        self, iterator: Iterator["pa.RecordBatch"], attempt: Attempt, version: int | None
+    ) -> Written:
         if not self._options.plaintext:
             from barnabas.spark.librdkafka_sink import write_by_librdkafka
 
             rows = write_by_librdkafka(iterator, self._options, self._columns)
             return Written(rows=rows, bytes=0)
-        task = TaskContext.get()
-        partition = 0 if task is None else task.partitionId()
-        return Task(self._options, self._columns).write(
-            iterator, f"{self._options.id_prefix}-{job}-{partition}", version
-        )
+        return Task(self._options, self._columns, attempt).write(iterator, version)
 
-    def _commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """End all transactions; one that is refused does not keep the others open."""
-        cluster = _cluster(self._options)
-        patience_ms = self._options.delivery.delivery_timeout_ms
-        failures = []
-        for ticket in _tickets(messages):
-            code = end(cluster, ticket, patience_ms, commit=True)
-            if code != ErrorCode.NONE:
-                failures.append(f"{ticket.transactional_id}: {name_of(code)}")
-        if failures:
-            raise DeliveryError(
-                f"{len(failures)} transactions could not be committed ({failures[0]}); the batch "
-                "is written again. If it takes longer than kafka.transaction.timeout.ms "
-                f"({self._options.transaction_timeout_ms}), make batches smaller or raise it; "
-                "speculative execution must be off"
-            )
+    def _commit(self, messages: list[WriterCommitMessage | None], version: int | None) -> None:
+        """Decide the batch, and end all transactions."""
+        if self._options.exactly_once:
+            cluster = _cluster(self._options)
+            Committer(cluster, self._options, _reports(messages)).commit(version)
 
     def _abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Abort what tasks handed over; what stays open is aborted by the next attempt."""
+        """Abort what tasks handed over; what stays open is aborted by the next run."""
+        if not self._options.exactly_once:
+            return
         cluster = _cluster(self._options)
         # Spark reports why the batch failed; that a broker is gone must not hide it.
         with contextlib.suppress(LinkError):
-            for ticket in _tickets(messages):
-                end(cluster, ticket, self._options.delivery.request_timeout_ms, commit=False)
+            for report in _reports(messages):
+                if report.ticket is not None:
+                    patience_ms = self._options.delivery.request_timeout_ms
+                    end(cluster, report.ticket, patience_ms, commit=False)
 
 
 class BatchWriter(Sink, DataSourceArrowWriter):
@@ -129,28 +108,30 @@ class BatchWriter(Sink, DataSourceArrowWriter):
                 "A topic cannot be overwritten; use mode append, or delete the topic first"
             )
         super().__init__(schema, options)
-        self._job, self._version = self._options.application or (uuid.uuid4().hex, 0)
+        self._run = uuid.uuid4().hex
 
     def write(self, iterator: Iterator["pa.RecordBatch"]) -> Written:
         """Write the rows of one task."""
-        return self._write(iterator, self._job, self._version)
+        job, version = self._options.application or ("", None)
+        attempt = this_attempt(self._options.id_prefix, job, self._run)
+        return self._write(iterator, attempt, version)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make the rows of all tasks visible."""
-        self._commit(messages)
-        if self._options.application is None:
-            self._tidy(messages)
-
-    def _tidy(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Delete the markers of a job that never runs again; left alone, they expire."""
-        cluster = _cluster(self._options)
-        with contextlib.suppress(LinkError):
-            for ticket in _tickets(messages):
-                delete_marker(cluster, ticket.transactional_id, TIDY_PATIENCE_MS)
+        _, version = self._options.application or ("", None)
+        self._commit(messages, version)
+        self._release(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Drop the rows of all tasks."""
         self._abort(messages)
+        self._release(messages)
+
+    def _release(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Give back the name of a job that has none of its own, for the next one."""
+        if self._options.exactly_once and self._options.application is None:
+            names = [each.attempt.job for each in _reports(messages) if each.attempt is not None]
+            release(_cluster(self._options), self._options, self._run, names)
 
 
 class StreamWriter(Sink, DataSourceStreamArrowWriter):
@@ -163,12 +144,11 @@ class StreamWriter(Sink, DataSourceStreamArrowWriter):
         query, batch = task.getLocalProperty(QUERY_ID), task.getLocalProperty(BATCH_ID)
         assert query is not None
         assert batch is not None
-        return self._write(iterator, query, int(batch))
+        return self._write(iterator, this_attempt(self._options.id_prefix, query), int(batch))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Make the rows of all tasks visible."""
-        del batchId
-        self._commit(messages)
+        self._commit(messages, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Drop the rows of all tasks."""
@@ -177,33 +157,77 @@ class StreamWriter(Sink, DataSourceStreamArrowWriter):
 
 
 class Task:
-    """What one task does with its rows."""
+    """What one attempt of a task does with its rows."""
 
-    def __init__(self, options: SinkOptions, columns: Columns) -> None:
+    def __init__(self, options: SinkOptions, columns: Columns, attempt: Attempt) -> None:
         self._options = options
         self._columns = columns
+        self._attempt = attempt
         self._cluster = _cluster(options)
         self._transaction: Transaction | None = None
+        self._expected: Fingerprint | None = None
 
-    def write(
-        self, iterator: Iterator["pa.RecordBatch"], transactional_id: str, version: int
-    ) -> Written:
-        """Write all rows; return an open transaction, if there is one."""
+    def write(self, iterator: Iterator["pa.RecordBatch"], version: int | None) -> Written:
+        """Write all rows; return an open transaction, if there is one.
+
+        A version is the number of a batch; a job without a name has none.
+        """
         first = next((batch for batch in iterator if batch.num_rows), None)
         if first is None:
-            return Written(0, 0)
-        if self._options.exactly_once:
-            self._transaction = self._new_transaction(transactional_id)
-            if self._transaction.begin() > version:
-                return Written(0, 0, was_written_before=True)
+            attempt = None if version is None or not self._options.exactly_once else self._attempt
+            return Written(0, 0, attempt=attempt)
         try:
+            if self._options.exactly_once and not self._begin(first, version):
+                return self._skip(first, iterator)
             return self._write_all(first, iterator, version)
         except BaseException:
             self._give_up()
             raise
 
+    def _begin(self, first: "pa.RecordBatch", version: int | None) -> bool:
+        """Begin a transaction; return False where the batch was written before."""
+        from barnabas.spark.exactly_once.claims import Claimant
+
+        topic = self._first_topic(first)
+        self._cluster.topic(topic)
+        if version is None:
+            self._attempt = leased(self._cluster, self._options, self._attempt, topic)
+        else:
+            plan = Claimant(self._cluster, self._options, self._attempt).plan(version, topic)
+            self._expected = plan.expected
+            if not plan.writes:
+                return False
+        self._transaction = Transaction(
+            self._cluster,
+            self._attempt.transactional_id,
+            self._options.transaction_timeout_ms,
+            self._options.delivery.delivery_timeout_ms,
+        )
+        self._transaction.fence()
+        return True
+
+    def _first_topic(self, first: "pa.RecordBatch") -> str:
+        from barnabas.spark.batching import no_topic
+
+        if self._options.topic is not None:
+            return self._options.topic
+        assert self._columns.topic is not None, "planning refuses a sink without topic"
+        name = first.column(self._columns.topic)[0].as_py()
+        if name is None:
+            raise no_topic()
+        return str(name)
+
+    def _skip(self, first: "pa.RecordBatch", rest: Iterator["pa.RecordBatch"]) -> Written:
+        """Read all rows, so that the driver can compare them with those that were written."""
+        from barnabas.spark.batching import rows_fingerprint
+
+        read = rows_fingerprint(self._columns, first)
+        for batch in rest:
+            read = read.plus(rows_fingerprint(self._columns, batch))
+        return Written(0, 0, was_written_before=True, read=read, attempt=self._attempt)
+
     def _write_all(
-        self, first: "pa.RecordBatch", rest: Iterator["pa.RecordBatch"], version: int
+        self, first: "pa.RecordBatch", rest: Iterator["pa.RecordBatch"], version: int | None
     ) -> Written:
         from barnabas.spark.batching import Batcher
 
@@ -214,8 +238,9 @@ class Task:
             self._options.batch_bytes,
             lambda topic: self._cluster.topic(topic).partitions,
             time.time_ns() & SPREAD,
+            fingerprints=self._transaction is not None,
         )
-        rows, batch, marked = 0, first, None
+        rows, batch, marked = 0, first, ""
         while batch is not None:
             rows += batch.num_rows
             for encoded in batcher.encoded(batch, time.time_ns() // 1_000_000):
@@ -229,39 +254,47 @@ class Task:
         sender.flush()
         if self._transaction is None:
             return Written(rows, sender.sent_bytes)
-        assert marked is not None
-        self._transaction.mark(marked, version + 1)
-        return Written(rows, sender.sent_bytes, self._transaction.ticket)
+        return self._open_transaction(batcher.read, sender.sent_bytes, marked, version)
+
+    def _open_transaction(
+        self, read: Fingerprint, sent_bytes: int, topic: str, version: int | None
+    ) -> Written:
+        """Mark the transaction, and hand it to the driver."""
+        assert self._transaction is not None
+        if self._expected not in {None, read}:
+            raise ReplayError(
+                f"Task {self._attempt.task} of {self._attempt.job} must write again what it wrote "
+                f"of batch {version}, but has other rows now: the number of tasks, the query or "
+                "its input has changed. Start the query with the cores, shuffle partitions and "
+                "options that it had, until this batch is done"
+            )
+        if version is not None:
+            group = marker_group(self._attempt.job, self._attempt.task)
+            self._transaction.mark(group, topic, version + 1, MARKER_NOTE)
+        ticket = self._transaction.ticket(self._attempt.task, read)
+        return Written(read.rows, sent_bytes, ticket, read=read, attempt=self._attempt, topic=topic)
 
     def _sender(self) -> Sender:
         from barnabas.spark.encoding import Producer
 
         delivery = self._options.delivery
         if self._transaction is not None:
-            ticket = self._transaction.ticket
             producer = self._transaction.producer
-            return Sender(self._cluster, delivery, producer, ticket.transactional_id)
+            return Sender(self._cluster, delivery, producer, self._attempt.transactional_id)
         if delivery.acks != -1 or self._options.properties.get("enable.idempotence") == "false":
             return Sender(self._cluster, delivery, Producer(-1, -1, transactional=False))
         deadline_s = time.monotonic() + delivery.delivery_timeout_ms / 1000
         known = self._cluster.producer_id(deadline_s)
         return Sender(self._cluster, delivery, Producer(*known, transactional=False))
 
-    def _new_transaction(self, transactional_id: str) -> Transaction:
-        return Transaction(
-            self._cluster,
-            transactional_id,
-            self._options.transaction_timeout_ms,
-            self._options.delivery.delivery_timeout_ms,
-        )
-
     def _give_up(self) -> None:
         """Leave no answer on its way to the next task, and no transaction open if it can be."""
         self._cluster.forget()
         if self._transaction is not None:
             try:
-                end(self._cluster, self._transaction.ticket, 0, commit=False)
-            except Exception:  # noqa: BLE001 - the next attempt aborts it; the cause matters more
+                ticket = self._transaction.ticket(self._attempt.task, NO_ROWS)
+                end(self._cluster, ticket, 0, commit=False)
+            except Exception:  # noqa: BLE001 - the next run aborts it; the cause matters more
                 self._cluster.forget()
 
 
@@ -270,6 +303,5 @@ def _cluster(options: SinkOptions) -> Cluster:
     return cluster_at(options.bootstrap, options.client_id, timeout_s)
 
 
-def _tickets(messages: list[WriterCommitMessage | None]) -> list[Ticket]:
-    written = [each for each in messages if isinstance(each, Written)]
-    return [each.ticket for each in written if each.ticket is not None]
+def _reports(messages: list[WriterCommitMessage | None]) -> list[Written]:
+    return [each for each in messages if isinstance(each, Written)]

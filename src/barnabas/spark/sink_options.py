@@ -6,6 +6,8 @@
     transactionalIdPrefix  what transactional ids and marker groups begin with (barnabas-spark)
     txnAppId, txnVersion   batch writes: a version of an application is written once, however often
                            the job runs; in foreachBatch, its query's name and its batch id
+    checkReplays           whether a batch that is written again must have the rows that it had
+                           before (true); false skips it whatever its rows are
     kafka.*                settings of the client, by librdkafka's names or Java's (properties.py)
 
 Options of reads are passed over, so that one dict serves both. Settings of the client that have
@@ -34,8 +36,8 @@ BATCH_BYTES = 1_000_000
 IN_FLIGHT_MAX = 5
 DELIVERY_TIMEOUT_MS = 120_000
 REQUEST_TIMEOUT_MS = 30_000
-TRANSACTION_TIMEOUT_MS = 900_000
-"""As long as brokers allow by default: rows wait for the slowest task of their batch."""
+TRANSACTION_TIMEOUT_MS = 300_000
+"""Rows wait for the slowest task of their batch, and readers wait for a batch that was killed."""
 
 ACKS = {"all": -1, "-1": -1, "1": 1, "0": 0}
 
@@ -50,12 +52,19 @@ class SinkOptions(NamedTuple):
     id_prefix: str
     application: tuple[str, int] | None
     """The application and version of a batch write that is to happen once."""
+    check_replays: bool
+    """Whether a batch that is written again must have the same rows."""
     client_id: str
     delivery: Delivery
     batch_bytes: int
     transaction_timeout_ms: int
     properties: dict[str, str]
     """librdkafka's properties, all of them."""
+
+    @property
+    def target(self) -> str:
+        """What rows are written to, as the record of a job names it."""
+        return "topics of a column" if self.topic is None else self.topic
 
     @property
     def plaintext(self) -> bool:
@@ -76,6 +85,7 @@ def parse_options(options: Mapping[str, str]) -> SinkOptions:
         exactly_once=exactly_once,
         id_prefix=given.get("transactionalidprefix", DEFAULT_ID_PREFIX),
         application=_application(given),
+        check_replays=_truth(given, "checkReplays", default=True),
         client_id=properties.get("client.id", DEFAULT_ID_PREFIX),
         delivery=_delivery(properties, exactly_once=exactly_once),
         batch_bytes=_number(properties, ("batch.size",), BATCH_BYTES, low=1),

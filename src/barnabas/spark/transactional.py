@@ -1,19 +1,17 @@
-"""One transaction a task, and the marker in it that says which batch it wrote.
+"""One transaction an attempt, and offsets that are committed in it.
 
-A task asks for its transactional id first. That fences every earlier attempt of the same task and
-aborts what it left open, so that what is read next cannot change any more: the marker, an offset
-committed in a group named after the transactional id. It says up to which batch this task's rows
-are in the topics. A batch that it covers is not written again.
+An attempt asks for its transactional id first, which aborts what an earlier producer of that id has
+left open. The driver ends the transaction, once Spark says that every task is done. A task
+cannot know by itself that it has seen all its rows: when the JVM beside it dies, its input merely
+ends.
 
-The marker for a new batch is committed inside the transaction of its rows: both become visible
-together, or neither does. The driver ends the transaction, once Spark says that every task is done.
-A task cannot know by itself that it has seen all its rows: when the JVM beside it dies, its input
-merely ends.
+The transaction of a task also commits an offset, its marker: the number of the next batch, in a
+group named after the task. Rows and marker become visible together, so the marker says whether the
+rows of a task are in the topics even after its transactional id was used again.
 """
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from barnabas.model.errors import ErrorCode
 from barnabas.protocol.messages.add_offsets_to_txn import (
@@ -26,6 +24,10 @@ from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
 )
 from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from barnabas.protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+)
 from barnabas.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from barnabas.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
@@ -40,20 +42,17 @@ from barnabas.protocol.messages.txn_offset_commit import (
 )
 from barnabas.spark.cluster import Cluster
 from barnabas.spark.encoding import Producer
+from barnabas.spark.exactly_once.fingerprint import Fingerprint
+from barnabas.spark.exactly_once.record import Ticket
 from barnabas.spark.sending import FENCED, FENCED_REMEDY, DeliveryError
 from barnabas.wire.cluster import Kind, require
 
-MARKER_NOTE = "rows of a Spark sink up to this batch"
 NOTHING_WRITTEN = 0
+ONGOING = "Ongoing"
 
 
-@dataclass(frozen=True, slots=True)
-class Ticket:
-    """All that it takes to end a transaction, wherever it was begun."""
-
-    transactional_id: str
-    producer_id: int
-    producer_epoch: int
+class OvertakenError(DeliveryError):
+    """Another attempt has asked for the same transactional id."""
 
 
 class Transaction:
@@ -70,13 +69,13 @@ class Transaction:
         self._partitions: set[tuple[str, int]] = set()
         self.producer = Producer(-1, -1, transactional=True)
 
-    @property
-    def ticket(self) -> Ticket:
-        """What the driver needs to end it."""
-        return Ticket(self._id, self.producer.producer_id, self.producer.producer_epoch)
+    def ticket(self, task: int, written: Fingerprint) -> Ticket:
+        """Return what the driver needs to end it; take what was written in it."""
+        producer = self.producer
+        return Ticket(self._id, producer.producer_id, producer.producer_epoch, task, written)
 
-    def begin(self) -> int:
-        """Fence earlier attempts; return the marker: the batches below it are written."""
+    def fence(self) -> None:
+        """Get the id of a producer; fence the earlier ones, and abort what they left open."""
         answer = self._cluster.ask(
             (Kind.TRANSACTION, self._id),
             InitProducerIdRequest(
@@ -93,7 +92,6 @@ class Transaction:
             )
         require(answer.error_code, f"Producer id of {self._id}")
         self.producer = Producer(answer.producer_id, answer.producer_epoch, transactional=True)
-        return self._marker()
 
     def add(self, partitions: Iterable[tuple[str, int]]) -> None:
         """Make partitions part of the transaction, those that are not yet."""
@@ -122,13 +120,13 @@ class Transaction:
         self._require(_first_partition_code(answer))
         self._partitions |= new
 
-    def mark(self, topic: str, marker: int) -> None:
-        """Say inside the transaction which batches are written once it commits."""
+    def mark(self, group_id: str, topic: str, offset: int, metadata: str) -> None:
+        """Commit an offset of a group inside the transaction."""
         group = AddOffsetsToTxnRequest(
             transactional_id=self._id,
             producer_id=self.producer.producer_id,
             producer_epoch=self.producer.producer_epoch,
-            group_id=self._id,
+            group_id=group_id,
         )
         answer = self._cluster.ask(
             (Kind.TRANSACTION, self._id),
@@ -139,38 +137,31 @@ class Transaction:
         )
         self._require(answer.error_code)
         committed = self._cluster.ask(
-            (Kind.GROUP, self._id),
-            self._marker_request(topic, marker),
+            (Kind.GROUP, group_id),
+            self._offset_request(group_id, topic, offset, metadata),
             TxnOffsetCommitResponse,
             _first_offset_code,
             self._deadline_s,
         )
         self._require(_first_offset_code(committed))
 
-    def _marker_request(self, topic: str, marker: int) -> TxnOffsetCommitRequest:
+    def _offset_request(
+        self, group_id: str, topic: str, offset: int, metadata: str
+    ) -> TxnOffsetCommitRequest:
         place = TxnOffsetCommitRequestPartition(
-            partition_index=0, committed_offset=marker, committed_metadata=MARKER_NOTE
+            partition_index=0, committed_offset=offset, committed_metadata=metadata
         )
         return TxnOffsetCommitRequest(
             transactional_id=self._id,
-            group_id=self._id,
+            group_id=group_id,
             producer_id=self.producer.producer_id,
             producer_epoch=self.producer.producer_epoch,
             topics=[TxnOffsetCommitRequestTopic(name=topic, partitions=[place])],
         )
 
-    def _marker(self) -> int:
-        request = OffsetFetchRequest(group_id=self._id, topics=None, require_stable=True)
-        answer = self._cluster.ask(
-            (Kind.GROUP, self._id), request, OffsetFetchResponse, _fetched_code, self._deadline_s
-        )
-        require(_fetched_code(answer), f"The marker of {self._id}")
-        found = [part.committed_offset for each in answer.topics for part in each.partitions]
-        return max(found, default=NOTHING_WRITTEN)
-
     def _require(self, code: int) -> None:
         if code in FENCED:
-            raise DeliveryError(f"{self._id}: {ErrorCode(code).name}: {FENCED_REMEDY}")
+            raise OvertakenError(f"{self._id}: {ErrorCode(code).name}: {FENCED_REMEDY}")
         require(code, f"Transaction {self._id}")
 
     @property
@@ -195,11 +186,44 @@ def end(cluster: Cluster, ticket: Ticket, patience_ms: int, *, commit: bool) -> 
     return answer.error_code
 
 
-def delete_marker(cluster: Cluster, transactional_id: str, patience_ms: int) -> None:
-    """Forget the marker of a job that is done and will never run again."""
+def marker(cluster: Cluster, group_id: str, patience_ms: int) -> int:
+    """Return the marker of a task: the batches below it are written.
+
+    Markers of transactions that are still open do not count, and are not waited for.
+    """
+    request = OffsetFetchRequest(group_id=group_id, topics=None)
+    deadline_s = time.monotonic() + patience_ms / 1000
+    answer = cluster.ask(
+        (Kind.GROUP, group_id), request, OffsetFetchResponse, fetched_code, deadline_s
+    )
+    require(fetched_code(answer), f"The marker of {group_id}")
+    found = [part.committed_offset for each in answer.topics for part in each.partitions]
+    return max(found, default=NOTHING_WRITTEN)
+
+
+def is_open(cluster: Cluster, ticket: Ticket, patience_ms: int) -> bool:
+    """Tell whether a transaction can still be committed."""
+    request = DescribeTransactionsRequest(transactional_ids=[ticket.transactional_id])
+    answer = cluster.ask(
+        (Kind.TRANSACTION, ticket.transactional_id),
+        request,
+        DescribeTransactionsResponse,
+        lambda answer: answer.transaction_states[0].error_code,
+        time.monotonic() + patience_ms / 1000,
+    )
+    (state,) = answer.transaction_states
+    return (state.transaction_state, state.producer_id, state.producer_epoch) == (
+        ONGOING,
+        ticket.producer_id,
+        ticket.producer_epoch,
+    )
+
+
+def delete_group(cluster: Cluster, group_id: str, patience_ms: int) -> None:
+    """Delete the offsets of a job that is done and will never run again."""
     cluster.ask(
-        (Kind.GROUP, transactional_id),
-        DeleteGroupsRequest(groups_names=[transactional_id]),
+        (Kind.GROUP, group_id),
+        DeleteGroupsRequest(groups_names=[group_id]),
         DeleteGroupsResponse,
         lambda answer: answer.results[0].error_code,
         time.monotonic() + patience_ms / 1000,
@@ -222,7 +246,8 @@ def _first_offset_code(answer: TxnOffsetCommitResponse) -> int:
     return next((code for code in codes if code != ErrorCode.NONE), ErrorCode.NONE)
 
 
-def _fetched_code(answer: OffsetFetchResponse) -> int:
+def fetched_code(answer: OffsetFetchResponse) -> int:
+    """Return the first error of an answer."""
     codes = [answer.error_code]
     codes += [part.error_code for topic in answer.topics for part in topic.partitions]
     return next((code for code in codes if code != ErrorCode.NONE), ErrorCode.NONE)

@@ -40,7 +40,7 @@ def test_look_ups(silent: dict[str, str]) -> None:
     once = {"fetchOffset.numRetries": "0", "kafkaConsumer.pollTimeoutMs": "100"}
     settings = parse_batch({**silent, **once, "subscribe": "t"})
     with pytest.raises(FetchError, match="could not list its topics"):
-        ReadCluster(settings).partitions(settings.subscription)
+        ReadCluster(settings).topics(settings.subscription)
 
 
 def test_writes(silent: dict[str, str]) -> None:

@@ -14,9 +14,12 @@ pytest.importorskip("pyspark")
 from barnabas.model.errors import ErrorCode
 from barnabas.spark.cluster import cluster_at
 from barnabas.spark.encoding import RowError
+from barnabas.spark.exactly_once.attempts import Attempt, Written
+from barnabas.spark.exactly_once.committing import Committer
+from barnabas.spark.failures import ReplayError
 from barnabas.spark.librdkafka_sink import write_by_librdkafka
 from barnabas.spark.sending import DeliveryError
-from barnabas.spark.sink import Task, Written
+from barnabas.spark.sink import Task
 from barnabas.spark.sink_columns import Columns
 from barnabas.spark.sink_options import SinkOptions, parse_options
 from barnabas.spark.transactional import end
@@ -55,7 +58,16 @@ def rows(*values: str) -> "pa.RecordBatch":
 
 
 def write(options: SinkOptions, content: Any, version: int = 0, task: str = "task") -> Written:
-    return Task(options, VALUE_ALONE).write(iter(content), task, version)
+    return Task(options, VALUE_ALONE, attempt_of(task)).write(iter(content), version)
+
+
+def attempt_of(job: str) -> Attempt:
+    return Attempt(job=job, run="first run")
+
+
+def commit_batch(options: SinkOptions, written: Written, batch: int) -> None:
+    cluster = cluster_at(options.bootstrap, options.client_id)
+    Committer(cluster, options, [written]).commit(batch)
 
 
 def commit(options: SinkOptions, written: Written) -> int:
@@ -80,16 +92,20 @@ def test_rows_are_seen_once_the_driver_commits(broker: Broker) -> None:
 
 
 def test_a_task_without_rows_begins_nothing(broker: Broker) -> None:
-    assert write(options_for(broker.bootstrap, topic="nowhere"), [rows()]) == Written(0, 0)
+    written = write(options_for(broker.bootstrap, topic="nowhere"), [rows()])
+    assert written == Written(0, 0, attempt=attempt_of("task"))
 
 
 def test_a_batch_that_was_committed_is_not_written_again(broker: Broker) -> None:
     topic = create_topic(broker.bootstrap, "again")
     options = options_for(broker.bootstrap, topic=topic)
-    commit(options, write(options, [rows("batch 4")], 4, "again"))
-    assert write(options, [rows("batch 4")], 4, "again").was_written_before
-    assert write(options, [rows("batch 3")], 3, "again").was_written_before
-    commit(options, write(options, [rows("batch 5")], 5, "again"))
+    commit_batch(options, write(options, [rows("batch 4")], 4, "again"), 4)
+    replayed = write(options, [rows("batch 4")], 4, "again")
+    assert replayed.was_written_before
+    commit_batch(options, replayed, 4)
+    with pytest.raises(ReplayError, match="restored from a backup"):
+        write(options, [rows("batch 3")], 3, "again")
+    commit_batch(options, write(options, [rows("batch 5")], 5, "again"), 5)
     assert values(broker, topic) == ["batch 4", "batch 5"]
 
 
@@ -143,7 +159,7 @@ def test_keys_land_where_librdkafka_with_javas_partitioner_puts_them(broker: Bro
     theirs = create_topic(broker.bootstrap, "theirs", 7)
     content = rows(*(f"key-{number}" for number in range(500)))
     options = options_for(broker.bootstrap, topic=ours, exactlyOnce="false")
-    Task(options, KEYED).write(iter([content]), "unused", 0)
+    Task(options, KEYED, attempt_of("unused")).write(iter([content]), 0)
     other = options_for(broker.bootstrap, topic=theirs, exactlyOnce="false")
     assert write_by_librdkafka(iter([content]), other, KEYED) == 500
     places = [
@@ -170,7 +186,7 @@ def test_many_batches_a_partition_arrive_in_order(broker: Broker) -> None:
     topic = create_topic(broker.bootstrap, "order", 2)
     options = options_for(broker.bootstrap, topic=topic, **{"kafka.batch.size": "300"})
     content = rows(*(f"{number:05}" for number in range(2000)))
-    commit(options, Task(options, KEYED).write(iter([content]), "order", 0))
+    commit(options, Task(options, KEYED, attempt_of("order")).write(iter([content]), 0))
     found = committed_records(broker.bootstrap, topic)
     assert len(found) == 2000
     for partition in (0, 1):
@@ -192,9 +208,9 @@ def test_a_partition_that_does_not_exist(broker: Broker) -> None:
     topic = create_topic(broker.bootstrap, "two", 2)
     batch = pa.record_batch({"value": pa.array(["v"]), "partition": pa.array([2], pa.int32())})
     options = options_for(broker.bootstrap, topic=topic)
-    task = Task(options, Columns(0, None, None, None, 1, None))
+    task = Task(options, Columns(0, None, None, None, 1, None), attempt_of("two"))
     with pytest.raises(RowError, match="partitions 0 to 1"):
-        task.write(iter([batch]), "two", 0)
+        task.write(iter([batch]), 0)
 
 
 def test_a_transaction_longer_than_the_broker_allows(broker: Broker) -> None:

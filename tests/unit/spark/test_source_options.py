@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.model.ids import TopicPartition
 from barnabas.spark.failures import OptionError
-from barnabas.spark.lookups import _covers, check_properties
+from barnabas.spark.lookups import check_properties, covers
 from barnabas.spark.options import (
     Assign,
     AtOffsets,
@@ -220,4 +220,7 @@ def test_properties_that_librdkafka_does_not_know_are_refused() -> None:
 def test_a_pattern_does_not_match_internal_topics() -> None:
     names = ("orders", "__orders", "__consumer_offsets", "__transaction_state")
     pattern = SubscribePattern(".*")
-    assert [name for name in names if _covers(pattern, name)] == ["orders", "__orders"]
+    assert [name for name in names if covers(pattern, TopicPartition(name, 0))] == [
+        "orders",
+        "__orders",
+    ]

@@ -42,6 +42,7 @@ WRITE_NAMES = (
     "transactionalIdPrefix",
     "txnAppId",
     "txnVersion",
+    "checkReplays",
     PREFIX + BOOTSTRAP,
 )
 SPARK_NAMES = frozenset({"path", "checkpointlocation", "mergeschema", "queryname"})

@@ -32,7 +32,7 @@ class LagReader:
         return {each.name: lag(each.offsets, ends) if each.offsets else None for each in known}
 
     def _ends(self, topics: frozenset[str]) -> dict[TopicPartition, int]:
-        return self._cluster.latest(self._cluster.partitions(Subscribe(topics)))
+        return self._cluster.latest(self._cluster.topics(Subscribe(topics)).partitions)
 
 
 def lag(offsets: Offsets, ends: Mapping[TopicPartition, int]) -> int:

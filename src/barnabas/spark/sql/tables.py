@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql.types import StringType, StructField, StructType, VarcharType
 
 from barnabas.spark.failures import OptionError
-from barnabas.spark.options import NAMES as READ_NAMES
 from barnabas.spark.options import includes_headers
 from barnabas.spark.schema import spark_schema
-from barnabas.spark.sink_options import OWN as WRITE_NAMES
+from barnabas.spark.settings.option_names import READ_NAMES, WRITE_NAMES
 from barnabas.spark.sql.declared import BYTES, KNOWN, parse_columns
 
 if TYPE_CHECKING:

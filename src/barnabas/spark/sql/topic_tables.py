@@ -91,5 +91,5 @@ def table_name(topic: str) -> str:
 
 def _topics(options: Mapping[str, str]) -> set[str]:
     settings = parse_batch({**options, "subscribePattern": ".*"})
-    places = Cluster(settings).partitions(SubscribePattern(".*"))
+    places = Cluster(settings).topics(SubscribePattern(".*")).partitions
     return {each.topic for each in places if not each.topic.startswith(INTERNAL)}

@@ -1,0 +1,99 @@
+"""Names for batch jobs that have none, used again by the next job.
+
+A job without txnAppId writes under the first name of `<prefix>-job-0`, `<prefix>-job-1`, ... that
+no other job holds. The record of a name says which job holds it; a job that ends deletes the
+record. A job that was killed leaves it: the next job finds that the driver it names listens no
+more, or that its transactions have timed out, takes the name over, and aborts what was left open.
+"""
+
+import contextlib
+import socket
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+
+from barnabas.spark.cluster import Cluster
+from barnabas.spark.exactly_once.attempts import Attempt
+from barnabas.spark.exactly_once.claims import taken_over
+from barnabas.spark.exactly_once.endings import fence_left_behind
+from barnabas.spark.exactly_once.record import Record
+from barnabas.spark.exactly_once.register import Register
+from barnabas.spark.sending import DeliveryError
+from barnabas.spark.sink_options import SinkOptions
+from barnabas.wire.failures import LinkError
+
+NAMES_MAX = 1000
+LOOKS_MAX = 16
+CONNECT_TIMEOUT_S = 1.0
+
+
+def leased(cluster: Cluster, options: SinkOptions, attempt: Attempt, topic: str) -> Attempt:
+    """Return the attempt under a name that its job holds."""
+    for number in range(NAMES_MAX):
+        named = replace(attempt, job=job_name(options, number))
+        register = Register(cluster, named.job, options.delivery.delivery_timeout_ms)
+        record = register.read()
+        if record is None or (record.run != attempt.run and is_free(record, attempt.owner)):
+            record = register.change(topic, partial(_taken, cluster, options, named))
+        if record is not None and record.run == attempt.run:
+            return named
+    raise DeliveryError(
+        f"{NAMES_MAX} jobs write under transactionalIdPrefix {options.id_prefix!r} at once; give "
+        "some of them another prefix"
+    )
+
+
+def release(cluster: Cluster, options: SinkOptions, run: str, names: Iterable[str] = ()) -> None:
+    """Give back the name that a job holds; left alone, it is taken over later.
+
+    Where no task has told it, the driver looks at the first names.
+    """
+    patience_ms = options.delivery.request_timeout_ms
+    wanted = dict.fromkeys(names) or [job_name(options, number) for number in range(LOOKS_MAX)]
+    with contextlib.suppress(LinkError, DeliveryError):
+        for name in wanted:
+            register = Register(cluster, name, patience_ms)
+            record = register.read()
+            if record is not None and record.run == run:
+                fence_left_behind(cluster, options.bootstrap, name, record.tickets)
+                register.delete()
+                return
+
+
+def job_name(options: SinkOptions, number: int) -> str:
+    """Return one of the names."""
+    return f"{options.id_prefix}-job-{number}"
+
+
+def is_free(record: Record, owner: str) -> bool:
+    """Tell whether the job that a record names is gone."""
+    if record.owner == owner and owner:
+        return False
+    return record.expires_ms < time.time_ns() // 1_000_000 or _listens_no_more(record.owner, owner)
+
+
+def _taken(
+    cluster: Cluster, options: SinkOptions, attempt: Attempt, old: Record | None
+) -> Record | None:
+    if old is None:
+        old = Record(run="")
+    elif old.run == attempt.run or not is_free(old, attempt.owner):
+        return None
+    return taken_over(cluster, options, attempt, old, options.transaction_timeout_ms)
+
+
+def _listens_no_more(owner: str, mine: str) -> bool:
+    """Tell whether the driver of another application has ended, as far as this can be known."""
+    _, host, port = owner.split(" ") if owner.count(" ") == 2 else ("", "", "")
+    if not port.isdigit():
+        return False
+    if mine.split(" ")[1:] == [host, port]:
+        return True
+    try:
+        socket.create_connection((host, int(port)), CONNECT_TIMEOUT_S).close()
+    except (ConnectionRefusedError, socket.gaierror):
+        return True
+    except OSError:
+        return False
+    return False

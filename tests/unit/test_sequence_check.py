@@ -1,0 +1,19 @@
+"""The checker of the Spark storm notices what is missing, doubled or foreign."""
+
+from barnabas.testing.spark_storm.sequence_check import compare
+
+
+def numbers(*values: int) -> list[bytes | None]:
+    return [str(value).encode() for value in values]
+
+
+def test_every_number_once_is_right() -> None:
+    assert compare(numbers(2, 0, 1), 3).is_right
+    assert compare([], 0).is_right
+
+
+def test_what_is_wrong_is_told() -> None:
+    verdict = compare([*numbers(0, 0, 2, 7), None], 4)
+    assert not verdict.is_right
+    assert (verdict.missing, verdict.doubled, verdict.foreign) == (2, 1, 2)
+    assert verdict.examples[:3] == ("missing 1", "missing 3", "2 times 0")
