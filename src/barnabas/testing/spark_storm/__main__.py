@@ -5,12 +5,14 @@
 Every life of the query has another number of cores and tasks. From time to time an older
 checkpoint is restored, or copied for a query with another topic: such a life must end by itself
 with the promised message, or write nothing that is there already. In the end every sequence number
-must be in the topic once. Zero problems in n kills bound the chance of one at about 3 / n.
+must be in the topic once. Zero problems in n kills bound the chance of one at about 3 / n. SIGTERM
+lets the query come to the end of its input without further kills.
 """
 
 import argparse
 import json
 import shutil
+import signal
 import sys
 import tempfile
 from collections import Counter
@@ -18,6 +20,7 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from random import Random
+from threading import Event
 from time import monotonic
 
 from barnabas.testing.cluster_processes import ClusterProcesses
@@ -41,11 +44,16 @@ class Storm:
     """A query, its brokers and its checkpoint."""
 
     def __init__(
-        self, folder: Path, brokers: ClusterProcesses | BrokerSubprocess, rng: Random
+        self,
+        folder: Path,
+        brokers: ClusterProcesses | BrokerSubprocess,
+        rng: Random,
+        ending: Event,
     ) -> None:
         self._folder = folder
         self._brokers = brokers
         self._rng = rng
+        self._ending = ending
         self._lives = 0
         self.files = 0
         self.counts: Counter[str] = Counter()
@@ -60,7 +68,7 @@ class Storm:
     def run(self, kills: int) -> None:
         """Kill so often, then let the query run to the end of its input."""
         self._add_files(2)
-        while self.counts["kill"] < kills:
+        while self.counts["kill"] < kills and not self._ending.is_set():
             self._add_files(2)
             self._life(kill=True)
             if self._lives % 4 == 2:
@@ -206,7 +214,9 @@ def _storm(kills: int, seed: int, count: int) -> dict[str, object]:
             brokers = stack.enter_context(ClusterProcesses(folder, brokers=count))
         for topic in (TOPIC, ELSEWHERE):
             create_topic(brokers.bootstrap, topic, PARTITIONS)
-        storm = Storm(folder, brokers, Random(seed))
+        ending = Event()
+        signal.signal(signal.SIGTERM, lambda *_: ending.set())
+        storm = Storm(folder, brokers, Random(seed), ending)
         storm.run(kills)
         verdict = check(brokers.bootstrap, TOPIC, storm.files * ROWS_A_FILE)
         elsewhere = check(brokers.bootstrap, ELSEWHERE, 0)
