@@ -5,13 +5,10 @@ the command that runs loads it, and `needs_extra` says what to install where it 
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
-
-if TYPE_CHECKING:
-    import click
 
 COMMANDS = ("run", "status")
 """In the order in which --help lists them."""
@@ -20,7 +17,7 @@ COMMANDS = ("run", "status")
 class FileOrCommand(TyperGroup):
     """Takes `barnabas sql FILE` for `barnabas sql run FILE`."""
 
-    def parse_args(self, ctx: "click.Context", args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - Typer's own click
         """Put the command in where a file is named."""
         if args and not args[0].startswith("-") and args[0] not in self.commands:
             args = ["run", *args]

@@ -92,7 +92,7 @@ def _is_text(field: StructField) -> bool:
 def _no_column(name: str) -> OptionError:
     return OptionError(
         f"A topic has no column {name}; it has {', '.join(KNOWN)}. Take fields out of the value "
-        "with a query: SELECT from_json(value, 'id BIGINT').* FROM ..."
+        "with a query: SELECT from_json(value, 'id BIGINT').id FROM ..."
     )
 
 

@@ -65,7 +65,7 @@ def load(statement: CreateFunction, folder: Path) -> Callable[..., Any]:
             statement.line,
             f"module {statement.module} has no function {statement.function}; it has {names}",
         )
-    cloudpickle.register_pickle_by_value(module)
+    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     return found  # type: ignore[no-any-return]
 
 

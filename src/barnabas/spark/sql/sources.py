@@ -115,13 +115,15 @@ def _fields(statement: CreateSource) -> "StructType":
     from pyspark.sql.types import StructType
 
     try:
-        return StructType.fromDDL(statement.columns or "")
+        fields = StructType.fromDDL(statement.columns or "")
     except PySparkException as error:
         raise StatementError(
             statement.line,
             f"the columns of source {statement.name} cannot be read "
             f"({_first_line(str(error))}); type: (id BIGINT NOT NULL, name STRING)",
         ) from error
+    assert isinstance(fields, StructType), "a list of columns has a type for each"
+    return fields
 
 
 def _first_line(text: str) -> str:

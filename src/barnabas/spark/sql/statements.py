@@ -210,7 +210,8 @@ class Reader:
 
     def inside(self, form: str) -> list[Token]:
         """Take what stands in parentheses; the opening one has been taken."""
-        depth, found = 1, []
+        depth = 1
+        found: list[Token] = []
         while not self.is_done:
             token = self._tokens[self._next]
             self._next += 1
