@@ -83,6 +83,23 @@ def test_what_passes_by_itself_is_waited_for_as_tasks_do(
     assert caplog.text.count("it is asked again for up to 120 s") == 3
 
 
+def test_leaders_are_looked_up_again_after_a_restart(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client keeps the leader epoch that it has cached, and asks with it again and again."""
+    made: list[FailingClient] = []
+
+    def make(properties: dict[str, Any]) -> FailingClient:
+        client = FailingClient(properties)
+        client.error = KafkaError.FENCED_LEADER_EPOCH
+        client.failures = 0 if made else 10**6
+        made.append(client)
+        return client
+
+    monkeypatch.setattr(lookups, "AdminClient", make)
+    assert Cluster(settings(broker.bootstrap)).latest([PLACE]) == {PLACE: 0}
+
+
 def test_patience_ends_with_a_sentence(broker: Broker, client: FailingClient) -> None:
     impatient = settings(broker.bootstrap, **{"kafkaConsumer.pollTimeoutMs": "50"})
     client.failures = 10**6

@@ -214,6 +214,9 @@ class Cluster:
                     f"The cluster at {self._bootstrap} could not {what}: {problem}; it is asked "
                     f"again for up to {self._settings.patience_ms / 1000:.0f} s"
                 )
+            # librdkafka would ask with the leader epoch that it has cached, again and again, and a
+            # broker that has restarted refuses it each time.
+            self._known_client = None
             self._pause()
 
     def _complaint(self, what: str, problem: KafkaError, *, late: bool) -> str:
