@@ -71,7 +71,7 @@ def test_a_topic_that_goes_while_topics_are_described(talk: Dialogue) -> None:
     talk.hold_scans = True
     exchange = talk.send(MetadataRequest(topics=None))
     delete_topic(talk, "c")
-    create_topic(talk, "e", 4)
+    create_topic(talk, "e")
     talk.release_scans()
     described = {topic.name: len(topic.partitions) for topic in exchange.answer.topics}
     assert described == SIZES, "each topic that was there when the client asked"

@@ -9,6 +9,7 @@ The file holds no properties of the client, since these may be passwords.
 
 import json
 import re
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -92,7 +93,11 @@ def read_status(folder: Path) -> Status:
 
 def moment() -> str:
     """Return the time of now as ISO 8601."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return (
+        datetime.fromtimestamp(time.time(), UTC)
+        .isoformat(timespec="milliseconds")
+        .replace("+00:00", "Z")
+    )
 
 
 def is_complete(report: Mapping[str, Any]) -> bool:
