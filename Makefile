@@ -44,10 +44,10 @@ run: $(VENV)/.run ## Start a broker on 127.0.0.1:9092, its data under ./data.
 demo: $(VENV)/.telemetry ## Show the telemetry pipeline: broker, recording, fleet, tables, report.html (needs Java).
 	@exec $(BIN)/barnabas telemetry demo --gpus $(GPUS) $(ARGS)
 
-# Files of tests run side by side: what computes, then what waits for other processes (a third worker fills the gaps); Spark's in turn.
+# Files of tests run side by side: what computes, then what waits for other processes (more workers fill the gaps); Spark's in turn.
 PURE    := tests/unit tests/property tests/simulation tests/style
 WAITING := tests/cli tests/compat tests/chaos
-WAITERS := $(shell expr $(CORES) + 1)
+WAITERS := $(shell expr 2 \* $(CORES))
 
 test: $(VENV)/.dev ## Run the tests.
 	@$(BIN)/python -m pytest -q -n $(CORES) --dist loadfile $(PURE)

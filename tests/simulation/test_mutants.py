@@ -262,7 +262,12 @@ MUTANTS: list[tuple[Patch, Theme]] = [
     (transaction_undoes_newer_offsets, Theme.TRANSACTIONS),
     (deleted_groups_keep_offsets, Theme.GROUPS),
 ]
-LATE = {markers_before_prepare, unstable_offsets_are_shown}
+LATE = {
+    markers_before_prepare,
+    markers_are_tried_once,
+    any_generation_may_commit_in_transactions,
+    unstable_offsets_are_shown,
+}
 """Caught after many seeds: they run with `make test-cluster`."""
 
 

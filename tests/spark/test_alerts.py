@@ -130,6 +130,7 @@ def test_alerts_reach_the_table_and_the_topic(spark: "SparkSession", place: Lake
     assert next(row["value"] for row in found if row["finding"] == "missing") == 60.0
 
 
+@pytest.mark.slow
 def test_a_batch_that_runs_again_tells_the_same_alerts_once(
     spark: "SparkSession", place: Lake
 ) -> None:

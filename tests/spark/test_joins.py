@@ -56,6 +56,7 @@ def test_before_looks_back(spark: "SparkSession") -> None:
     assertDataFrameEqual(joined, made(spark, BOTH, ("a", 10, 5)))
 
 
+@pytest.mark.slow
 def test_streams_give_up_on_rows_without_a_partner(spark: "SparkSession", tmp_path: Path) -> None:
     views, clicks = str(tmp_path / "views"), str(tmp_path / "clicks")
     for folder in (views, clicks):

@@ -127,6 +127,7 @@ def test_batches_are_limited_and_progress_shows_in_the_group(topic: Topic) -> No
     assert topic.committed("other") == {0: 13}
 
 
+@pytest.mark.slow
 def test_partitions_with_little_news_share_a_task_unless_more_are_asked_for(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:

@@ -129,6 +129,7 @@ def test_windows_joins_functions_and_dead_letters(run: Run, broker: Broker, tmp_
     assert lags == {"orders_dead_letters": 1, "revenue": 1, "paid": 1}
 
 
+@pytest.mark.slow
 def test_a_stream_goes_on_where_it_was(run: Run, broker: Broker, tmp_path: Path) -> None:
     for name in ("steps", "steps-dlq", "doubled"):
         create_topic(broker.bootstrap, name)

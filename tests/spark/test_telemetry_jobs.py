@@ -317,6 +317,7 @@ def test_a_lake_of_another_checkpoint_is_refused(
         jobs.drain(spark, chosen, jobs.JOBS[:1])
 
 
+@pytest.mark.slow
 def test_delta_counts_each_batch_once(
     broker: Broker, spark: "SparkSession", tmp_path: Path
 ) -> None:
