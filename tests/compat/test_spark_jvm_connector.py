@@ -1,4 +1,7 @@
-"""Spark's own Kafka connector, `format("kafka")`: `spark_dialogues.py` runs its dialogues."""
+"""Spark's own Kafka connector, `format("kafka")`: `spark_dialogues.py` runs its dialogues.
+
+They take minutes, and run with `make test-spark`.
+"""
 
 import subprocess
 import sys
@@ -10,7 +13,7 @@ from barnabas.testing.broker import Broker
 from barnabas.testing.kafka_tools import MissingToolError
 from barnabas.testing.spark_connector import Connector, fetch_connector
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 HERE = Path(__file__).parent
 BUILD = HERE.parents[1] / "build" / "spark-connector"
@@ -59,7 +62,6 @@ def test_dialogue(quick: dict[str, str], name: str) -> None:
     assert quick.get(name) == "pass"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", LONG)
 def test_long_dialogue(broker: Broker, connector: Connector, name: str) -> None:
     assert outcomes_of(broker, connector, [name]) == {name: "pass"}
