@@ -44,14 +44,15 @@ run: $(VENV)/.run ## Start a broker on 127.0.0.1:9092, its data under ./data.
 demo: $(VENV)/.telemetry ## Show the telemetry pipeline: broker, recording, fleet, tables, report.html (needs Java).
 	@exec $(BIN)/barnabas telemetry demo --gpus $(GPUS) $(ARGS)
 
-# Files of tests run side by side: what computes, then what waits for other processes (more workers fill the gaps); Spark's in turn.
+# Files of tests run side by side: what computes, then what waits for other processes (more workers fill the gaps, the longest
+# files first); Spark's in turn.
 PURE    := tests/unit tests/property tests/simulation tests/style
-WAITING := tests/cli tests/compat tests/chaos
+WAITING := tests/chaos tests/cli tests/compat
 WAITERS := $(shell expr 2 \* $(CORES))
 
 test: $(VENV)/.dev ## Run the tests.
 	@$(BIN)/python -m pytest -q -n $(CORES) --dist loadfile $(PURE)
-	@$(BIN)/python -m pytest -q -n $(WAITERS) --dist loadfile $(WAITING)
+	@$(BIN)/python -m pytest -q -n $(WAITERS) --dist loadfile --no-loadscope-reorder $(WAITING)
 	@$(BIN)/python -m pytest $(PURE:%=--ignore %) $(WAITING:%=--ignore %)
 
 test-cluster: $(VENV)/.dev ## The long tests of clusters: their commands, every mutant of the simulation (minutes).

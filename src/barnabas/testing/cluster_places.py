@@ -12,12 +12,13 @@ the bridge's own address, and reach every node unless they, too, are cut off.
 import contextlib
 import os
 import shutil
-import socket
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Protocol
+
+from barnabas.testing.ports import free_port
 
 NAMESPACES = "/var/run/netns"
 CLIENT_PORT = 9092
@@ -70,21 +71,8 @@ class Loopback:
 
     def _port(self, node: int, kind: str) -> int:
         if (node, kind) not in self._ports:
-            with _free_ports(1) as (port,):
-                self._ports[node, kind] = port
+            self._ports[node, kind] = free_port()
         return self._ports[node, kind]
-
-
-@contextlib.contextmanager
-def _free_ports(count: int) -> Iterator[list[int]]:
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        yield [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
 
 
 class Network:

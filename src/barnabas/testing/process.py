@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import Any
 
 from barnabas.config.keys import BY_PATH
+from barnabas.testing.ports import free_port
 from barnabas.testing.waiting import eventually
 
 SERVE = "import sys; from barnabas.cli.serve import main; sys.exit(main(sys.argv[1:]))"
@@ -48,7 +49,7 @@ class BrokerSubprocess:
         """Take a folder, settings by their dotted names, and what else the process is given."""
         self.data = Path(data)
         self.host = host
-        self.port = port
+        self.port = port or free_port(host)
         self.seconds_to_ready = 0.0
         self._arguments = tuple(arguments)
         self._descriptors = descriptors
