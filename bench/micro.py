@@ -18,11 +18,12 @@ from collections.abc import Callable
 from random import Random
 
 from barnabas import config
-from barnabas.effects import Flush
+from barnabas.effects import Flush, MakeDurable, Scan
 from barnabas.handlers.registry import dispatch
 from barnabas.handlers.shapes import Shapes
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
+from barnabas.model.steps import finish
 from barnabas.node.node import Node
 from barnabas.protocol.apis import APIS
 from barnabas.protocol.codec import encoder
@@ -79,17 +80,25 @@ class Bench:
         shutil.rmtree(self.folder)
 
     def ask(self, content: bytearray) -> list[Chunk] | None:
-        """Send one frame; carry out syncs in no time at all."""
+        """Send one frame; carry out syncs in no time at all, and long work at once."""
         answer, _ = dispatch(self.node, memoryview(content), "127.0.0.1", NOW_MS)
-        for effect in self.node.outbox:
-            if isinstance(effect, Flush):
-                effect.done()
-        self.node.outbox.clear()
+        if self.node.outbox:
+            self._carry_out()
         if isinstance(answer, Pending):
             got: list[list[Chunk]] = []
             answer.when_done(got.append)
             return got[0] if got else None
         return answer
+
+    def _carry_out(self) -> None:
+        while self.node.outbox:
+            effects = list(self.node.outbox)
+            self.node.outbox.clear()
+            for effect in effects:
+                if isinstance(effect, Flush | MakeDurable):
+                    effect.done()
+                elif isinstance(effect, Scan):
+                    finish(effect.steps)
 
     def create(self, name: str, partitions: int, flush_policy: str = "interval") -> bytes:
         """Make a topic, by default with Kafka's promise; return its id."""
