@@ -207,6 +207,9 @@ class LocalCopy:
             paths = log.truncate(end_offset, min(self._partition.high_watermark, end_offset))
         self._remove(paths)
         self._partition.has_cut()
+        if log.damaged_from is not None:
+            self._partition.damaged_at, log.damaged_from = log.damaged_from, None
+            self._repair()
 
     def _begin_within(self, header: BatchHeader) -> None:
         """Make room for a batch whose first records the leader has deleted, where it is the first.

@@ -102,6 +102,8 @@ class Log:
         """Whether batches were removed from between others, here or before they were copied."""
         self.truncated_to: int | None = None
         """The lowest end the log was cut to since it was opened."""
+        self.damaged_from: int | None = None
+        """Where the last truncation found damage among the records that it kept."""
         self.change: Change[Any] | None = None
         """What is being done to its files, a sync at a time (`storage/changes.py`)."""
         self.epochs = LeaderEpochs(disk, folder)
@@ -404,7 +406,8 @@ class Log:
         Transactions count as ended where their markers are below `settled`, else below what was
         synced. Returns files to delete. What is cut must not come back after a crash, so it is
         synced here; and what is appended next must be checked after one, whatever recovery point
-        was stored, so the new end is noted.
+        was stored, so the new end is noted. Where headers that producers are known by turn out to
+        be damaged, `damaged_from` says so.
         """
         assert self.change is None
         assert self.start_offset <= end_offset
@@ -420,7 +423,9 @@ class Log:
         self.sealed_offset = min(self.sealed_offset, self.active.base_offset)
         self.epochs.truncate_end(self.end_offset)
         self.disk.remove(f"{self.folder}/{CLEANER_FILE}")
-        self.producers = snapshots.rebuild(self)[0]
+        self.producers, doubts = snapshots.rebuild(self)
+        places = [doubt.damaged_at for doubt in doubts if doubt.damaged_at is not None]
+        self.damaged_from = min(places, default=None)
         self._snapshots = None
         self.producers.settle(self.flushed_offset if settled is None else settled)
         # Snapshots of what was cut must not come back once there is something in its place.

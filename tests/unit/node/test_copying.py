@@ -153,6 +153,21 @@ def test_it_cuts_by_epoch_and_not_to_its_high_watermark() -> None:
     assert ends(stand.partition) == (2, 0)
 
 
+def test_damage_that_shows_when_it_cuts_is_cut_too_and_fetched_again() -> None:
+    stand, copy = follower()
+    sent = make_batch(2, producer=(7, 0, 0))
+    copy.take(told(batch_at(0, 1), batch_at(2, 1, sent), batch_at(4, 1), batch_at(6, 2)))
+    partition = stand.partition
+    at = len(batch_at(0, 1)) + 22
+    stand.disk.flip(partition.log.active.paths[0], at * 8 + 4)  # the bit: in a transaction
+    copy.cut(Diverging(epoch=1, end_offset=6))
+    assert copy.bounds == (0, 2)
+    assert partition.log.producers.open_transactions() == {}
+    assert partition.is_unfit
+    copy.take(told(batch_at(2, 1, sent), high=4))
+    assert (partition.is_unfit, ends(partition)) == (False, (4, 4))
+
+
 def test_what_was_committed_is_not_given_up_in_silence() -> None:
     stand, copy = follower()
     copy.take(told(batch_at(0, 1), batch_at(2, 2), high=4))

@@ -295,6 +295,25 @@ def test_a_transaction_of_nobody_that_a_flipped_bit_opens_is_known_as_damage() -
     assert (again.damaged_from, len(again.log.producers.open_transactions())) == (None, 1)
 
 
+def test_a_transaction_that_a_flipped_bit_opens_is_known_as_damage_when_a_log_is_truncated() -> (
+    None
+):
+    disk = MemoryDisk()
+    log = open_log(disk, FOLDER, SETTINGS, root="data").log
+    append(log, make_batch())
+    at = log.active.size
+    append(log, make_batch(producer=(7, 0, 0)))
+    append(log, make_batch(producer=(7, 0, 1)))
+    append(log, make_batch())
+    log.flush()
+    log.truncate(3)
+    assert log.damaged_from is None
+    disk.flip(log.active.paths[0], (at + 22) * 8 + 4)  # the bit that says: in a transaction
+    log.truncate(2)
+    assert log.producers.open_transactions() == {7: 1}
+    assert log.damaged_from == 1
+
+
 def test_a_damaged_marker_is_told_for_readers_would_take_aborted_records_for_committed() -> None:
     disk = MemoryDisk()
     log = open_log(disk, FOLDER, SETTINGS, root="data").log
