@@ -139,17 +139,21 @@ class ClusterWeather(Weather):
     def _fill_disk(self, host: Host) -> None:
         self._world.note(host.name, "has a full disk")
         host.disk.room = 0
+        full_since_ms = self._world.now_ms
 
         def free() -> None:
-            self._check_resigned(host)
+            self._check_resigned(host, self._world.now_ms - full_since_ms)
             host.disk.room = None
 
         self._world.after(self._world.rng.randint(100, self._faults.full_ms_max), free)
 
-    def _check_resigned(self, host: Host) -> None:
-        """No leader may refuse appends for long while another replica could take them."""
+    def _check_resigned(self, host: Host, full_ms: int) -> None:
+        """No leader may refuse appends for long while another replica could take them.
+
+        A disk that was full before, for a short time, may not have been asked for room since.
+        """
         for partition in () if host.node is None else host.node.partitions.values():
-            refused_ms = partition.append_failures.refused_for_ms
+            refused_ms = min(partition.append_failures.refused_for_ms, full_ms)
             if refused_ms <= REFUSED_MS_MAX or len(partition.isr) == 1:
                 continue
             if self._cluster.leader_of(partition.name) is host:  # it may not have heard yet
