@@ -5,6 +5,7 @@ the broker is down, a connection of any other process can take it, and the broke
 Ports below that range are only taken by programs that ask for them.
 """
 
+import errno
 import random
 import socket
 from pathlib import Path
@@ -37,6 +38,6 @@ def _is_free(host: str, port: int) -> bool:
     with socket.socket(family) as probe:
         try:
             probe.bind((host, port))
-        except OSError:
-            return False
+        except OSError as error:
+            return error.errno != errno.EADDRINUSE  # the broker is to say what else is wrong
     return True
