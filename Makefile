@@ -14,9 +14,11 @@ ROUNDS ?= 20
 GPUS   ?= 64
 SEEDS  ?= 1000
 REQUESTS ?= 11000
+HOSTS  ?= 250
+SCRAPES ?= 2880
 CORES  := $(shell getconf _NPROCESSORS_ONLN)
 
-.PHONY: run demo test test-cluster test-long test-upgrade test-spark check format bench bench-quick chaos chaos-cluster failover compat-cluster compat-diff chaos-telemetry chaos-spark spark-cluster fuzz sim clean help
+.PHONY: run demo test test-cluster test-long test-upgrade test-spark check format bench bench-quick chaos chaos-cluster failover compat-cluster compat-diff chaos-telemetry telemetry-day chaos-spark spark-cluster fuzz sim clean help
 
 help: ## Show the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -28,7 +30,7 @@ $(VENV)/.run: pyproject.toml
 	@touch $@
 
 $(VENV)/.telemetry: $(VENV)/.run
-	@$(BIN)/python -c 'import sys; from barnabas.telemetry.session import java_problem; sys.exit(java_problem())'
+	@$(BIN)/python -c 'import sys; from barnabas.telemetry.jobs.session import java_problem; sys.exit(java_problem())'
 	@echo "Installing Spark and its company into $(VENV) (once, about 800 MB) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[telemetry]'
 	@touch $@
@@ -75,10 +77,10 @@ chaos: $(VENV)/.dev ## Kill brokers, cut their power, fill their disks (minutes)
 	@CHAOS_KILLS=20 CHAOS_POWER_CUTS=20 $(BIN)/python -m pytest -q tests/chaos -m chaos --ignore tests/chaos/test_telemetry.py
 
 chaos-cluster: $(VENV)/.dev ## Storm on three brokers: FAULTS=n of each class, at least RECORDS=n acknowledged (root; an hour).
-	@$(BIN)/python -m barnabas.testing.cluster_storm --faults $(FAULTS) --seed $(SEED) --records $(RECORDS) --report build/chaos-cluster.json
+	@$(BIN)/python -m tests.support.clusters.cluster_storm --faults $(FAULTS) --seed $(SEED) --records $(RECORDS) --report build/chaos-cluster.json
 
 failover: $(VENV)/.dev ## Measure how long clients wait when a leader or the controller goes away, ROUNDS=n times.
-	@$(BIN)/python -m barnabas.testing.cluster_failover --rounds $(ROUNDS) --report build/failover.json
+	@$(BIN)/python -m tests.support.clusters.cluster_failover --rounds $(ROUNDS) --report build/failover.json
 
 compat-cluster: $(VENV)/.dev ## Real clients, groups and transactions against three brokers (minutes).
 	@BARNABAS_BROKERS=3 $(BIN)/python -m pytest -q tests/compat tests/cli tests/chaos/test_exactly_once.py tests/chaos/test_exactly_once_rules.py
@@ -89,9 +91,12 @@ compat-diff: $(VENV)/.dev ## Compare answers with Apache Kafka's: REQUESTS=n by 
 chaos-telemetry: $(VENV)/.dev ## Kill driver, workers and broker of the telemetry pipeline KILLS=n times (needs Java).
 	@CHAOS_KILLS=$(KILLS) CHAOS_SEED=$(SEED) $(BIN)/python -m pytest -q tests/chaos/test_telemetry.py -m chaos
 
+telemetry-day: $(VENV)/.dev ## Scrape HOSTS=n nodes of 8 cards SCRAPES=n times while a third of their exporters misbehave; check the tables (needs Java).
+	@$(BIN)/python -m tests.support.pipelines.exporter_day --hosts $(HOSTS) --rounds $(SCRAPES)
+
 chaos-spark: $(VENV)/.dev ## Kill driver, JVM, workers and brokers of a Spark sink KILLS=n times, on one broker and on three (needs Java).
-	@$(BIN)/python -m barnabas.testing.spark_storm --kills $(KILLS) --seed $(SEED) --brokers 1 --report build/chaos-spark-1.json
-	@$(BIN)/python -m barnabas.testing.spark_storm --kills $(KILLS) --seed $(SEED) --brokers 3 --report build/chaos-spark-3.json
+	@$(BIN)/python -m tests.support.pipelines.spark_storm --kills $(KILLS) --seed $(SEED) --brokers 1 --report build/chaos-spark-1.json
+	@$(BIN)/python -m tests.support.pipelines.spark_storm --kills $(KILLS) --seed $(SEED) --brokers 3 --report build/chaos-spark-3.json
 
 spark-cluster: $(VENV)/.dev ## Run the telemetry pipeline on a standalone Spark cluster (needs Java).
 	@$(BIN)/python -m pytest -q tests/spark/test_standalone.py -m slow
@@ -100,8 +105,8 @@ test-spark: $(VENV)/.dev ## The long tests with Spark: its JVM connector, real-t
 	@$(BIN)/python -m pytest -q tests/compat tests/spark -m "slow and not chaos"
 
 fuzz: $(VENV)/.dev ## Throw broken requests at the decoders and at a running broker (minutes).
-	@$(BIN)/python tools/fuzz_requests.py --seconds $(SECONDS) --seed $(SEED)
-	@$(BIN)/python tools/fuzz_requests.py --live --seconds $(SECONDS) --seed $(SEED)
+	@$(BIN)/python -m tools.fuzz_requests --seconds $(SECONDS) --seed $(SEED)
+	@$(BIN)/python -m tools.fuzz_requests --live --seconds $(SECONDS) --seed $(SEED)
 
 sim: $(VENV)/.run ## Simulate a broker, and a cluster, with their clients under faults, SEEDS=n times each (about 2 seeds a second and core).
 	@$(BIN)/python -m barnabas.sim --seed $(SEED) --seeds $(SEEDS) --jobs $(CORES)

@@ -25,9 +25,9 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from barnabas.spark.sink import BatchWriter, StreamWriter
-from barnabas.telemetry.session import UNIX_SOCKETS
+from barnabas.telemetry.jobs.session import UNIX_SOCKETS
 from barnabas.testing.process import BrokerSubprocess
-from barnabas.testing.topic_reading import create_topic
+from tests.support.loads.topic_reading import create_topic
 
 PARTITIONS = 4
 FILES = 24

@@ -28,7 +28,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from barnabas.telemetry.session import UNIX_SOCKETS
+from barnabas.telemetry.jobs.session import UNIX_SOCKETS
 from barnabas.testing.process import BrokerSubprocess
 
 JARS = Path("build/spark-jars")

@@ -27,9 +27,10 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import Producer
 
-from barnabas.telemetry import jobs, topic_setup, topics
-from barnabas.telemetry.metrics import METRICS
-from barnabas.telemetry.session import UNIX_SOCKETS
+from barnabas.telemetry.jobs import jobs
+from barnabas.telemetry.jobs.session import UNIX_SOCKETS
+from barnabas.telemetry.samples import topic_setup, topics
+from barnabas.telemetry.samples.metrics import METRICS
 from barnabas.testing.process import BrokerSubprocess
 
 if TYPE_CHECKING:

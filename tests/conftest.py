@@ -1,10 +1,18 @@
 """What holds for every test."""
 
 import gc
+import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+# Processes that tests start, and the workers of Spark, import `tests.support` as well.
+_ROOT = str(Path(__file__).parents[1])
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    dict.fromkeys((_ROOT, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))))
+)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -8,7 +8,7 @@ With --live the same broken requests, and record batches among them, go to a run
 rule there: it answers or closes the connection, serves the next client, logs no fault of its own,
 and stops cleanly in the end.
 
-    python tools/fuzz_requests.py [--live] [--seconds N] [--seed N]
+    python -m tools.fuzz_requests [--live] [--seconds N] [--seed N]
 """
 
 import argparse
@@ -42,8 +42,8 @@ from barnabas.protocol.messages.produce import (
 from barnabas.protocol.messages.request_header import RequestHeader
 from barnabas.protocol.records import Record, build
 from barnabas.testing.process import BrokerSubprocess
-from barnabas.testing.random_messages import random_message
 from barnabas.testing.raw_client import RawClient, frame_of, framed
+from tests.support.talk.random_messages import random_message
 
 FUZZED = "fuzzed"
 ANSWER_PATIENCE_S = 0.05

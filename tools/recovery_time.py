@@ -1,6 +1,6 @@
 """How long a broker takes to start on a large log: after a clean stop, and after a crash.
 
-    python tools/recovery_time.py --gigabytes 10 --batch-bytes 1000000
+    python -m tools.recovery_time --gigabytes 10 --batch-bytes 1000000
 
 Builds one partition of that size in a temporary folder, then starts a node on it three times:
 after a clean stop, after a crash with recovery points of a moment before, and after a crash with
@@ -30,7 +30,7 @@ from barnabas.server.disk import OsDisk
 from barnabas.storage.checkpoints import CLEAN_MARKER, RECOVERY_POINTS
 from barnabas.storage.flush import carry_out
 from barnabas.storage.log import RESUME_FILE
-from barnabas.testing.batches import make_batch
+from tests.support.talk.batches import make_batch
 
 NAME = TopicPartition("large", 0)
 PARTITION = "topics/large/0"

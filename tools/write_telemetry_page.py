@@ -9,13 +9,14 @@ from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
 
-from barnabas.telemetry import tables, thresholds
-from barnabas.telemetry.catalogue import CATALOGUE
-from barnabas.telemetry.metrics import METRICS
-from barnabas.telemetry.refusals import Reason
-from barnabas.telemetry.tables import ROLLED, STATISTICS
-from barnabas.telemetry.thresholds import Thresholds
-from barnabas.telemetry.xids import KNOWN
+from barnabas.telemetry.findings import thresholds
+from barnabas.telemetry.findings.thresholds import Thresholds
+from barnabas.telemetry.findings.xids import KNOWN
+from barnabas.telemetry.lake import tables
+from barnabas.telemetry.lake.tables import ROLLED, STATISTICS
+from barnabas.telemetry.samples.catalogue import CATALOGUE
+from barnabas.telemetry.samples.metrics import METRICS
+from barnabas.telemetry.samples.refusals import Reason
 
 PAGE = Path(__file__).parents[1] / "docs" / "telemetry.md"
 

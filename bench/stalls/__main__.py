@@ -25,11 +25,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from barnabas.testing.cluster_shim import Control, compiled_shim
 from barnabas.testing.process import BrokerSubprocess
 from bench.places import ROOT
 from bench.stalls.ground import SETTINGS, SMALL, WHOLE, Sizes, prepare
 from bench.stalls.rude import JOBS
+from tests.support.clusters.cluster_shim import Control, compiled_shim
 
 FAST_MS, SLOW_MS = 5, 50
 ALONE = 0.1

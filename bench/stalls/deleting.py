@@ -20,13 +20,13 @@ from rich.console import Console
 from rich.table import Table
 
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from barnabas.testing.cluster_shim import Control, compiled_shim
 from barnabas.testing.process import BrokerSubprocess
 from bench.places import ROOT
 from bench.stalls.frames import Line, batch, produce
 from bench.stalls.ground import COMPACTED, POLITE, SETTINGS, Sizes, create, topic
 from bench.stalls.polite import Ask, Samples, probe, repeat
 from bench.stalls.rude import Count, compacted
+from tests.support.clusters.cluster_shim import Control, compiled_shim
 
 SYNC_MS = 50
 TURNS = 3

@@ -21,10 +21,10 @@ from barnabas.protocol.messages.produce import (
     TopicProduceData,
 )
 from barnabas.protocol.records import Record, build
-from barnabas.testing.load import create_topic
 from barnabas.testing.process import BrokerSubprocess
 from barnabas.testing.raw_client import RawClient, frame_of, framed, pipelined
 from barnabas.testing.waiting import eventually
+from tests.support.loads.load import create_topic
 
 pytestmark = pytest.mark.chaos
 

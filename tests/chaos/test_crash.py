@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from barnabas.testing.ledger import stored_on_disk
-from barnabas.testing.load import Load, consume_all, create_topic
 from barnabas.testing.process import BrokerSubprocess
+from tests.support.disks.ledger import stored_on_disk
+from tests.support.loads.load import Load, consume_all, create_topic
 
 pytestmark = pytest.mark.chaos
 

@@ -23,9 +23,9 @@ from barnabas.protocol.messages.produce import (
 from barnabas.protocol.records import HEADER_BYTES, Record, batches, build, checksum
 from barnabas.server.disk import OsDisk
 from barnabas.storage.walk import Located, walk
-from barnabas.testing.load import create_topic
 from barnabas.testing.process import BrokerSubprocess
 from barnabas.testing.raw_client import RawClient
+from tests.support.loads.load import create_topic
 
 pytestmark = pytest.mark.chaos
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.testing.pipeline import telemetry
 from barnabas.testing.waiting import eventually
+from tests.support.pipelines.pipeline import telemetry
 
 pytestmark = [
     pytest.mark.chaos,

@@ -1,9 +1,8 @@
 """A process that may open no more files: it answers every client, loses nothing and goes on."""
 
-import os
 import resource
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,11 +16,11 @@ from barnabas.protocol.messages.produce import (
     TopicProduceData,
 )
 from barnabas.protocol.records import Record, build
-from barnabas.testing.ledger import value_of
-from barnabas.testing.load import consume_all, create_topic
 from barnabas.testing.process import BrokerSubprocess
 from barnabas.testing.raw_client import RawClient
 from barnabas.testing.waiting import eventually
+from tests.support.disks.ledger import value_of
+from tests.support.loads.load import consume_all, create_topic
 
 pytestmark = [
     pytest.mark.chaos,
@@ -32,18 +31,46 @@ TOPIC = "orders"
 OPEN_FILES = "the process's limit of open files"
 
 
+def open_files(broker: BrokerSubprocess) -> dict[int, str]:
+    folder = Path(f"/proc/{broker.process.pid}/fd")
+    return {int(link.name): str(link.readlink()) for link in folder.iterdir()}
+
+
+class Settling:
+    """Looks at the open files of a broker until no chore has one open for a moment."""
+
+    def __init__(self, broker: BrokerSubprocess) -> None:
+        self._broker = broker
+        self._last: dict[int, str] = {}
+        self._looks_alike = 0
+
+    def look(self) -> dict[int, str]:
+        """Return what has been open for 30 looks, without a folder that is being synced."""
+        try:
+            found = open_files(self._broker)
+        except FileNotFoundError:  # closed between the listing and the look at it
+            found = {}
+        is_alike = found == self._last and not any(Path(at).is_dir() for at in found.values())
+        self._looks_alike = self._looks_alike + 1 if is_alike else 0
+        self._last = found
+        return found if self._looks_alike >= 30 else {}
+
+
 @contextmanager
 def no_more_files(broker: BrokerSubprocess) -> Iterator[None]:
     """Set the limit of a running broker to what it has open now."""
     pid = broker.process.pid
     before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    used = {int(name) for name in os.listdir(f"/proc/{pid}/fd")}  # noqa: PTH208
-    lowest_free = next(number for number in range(len(used) + 1) if number not in used)
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, (lowest_free, before[1]))
-    try:
-        yield
-    finally:
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+    with ExitStack() as idle:
+        used = eventually(Settling(broker).look)
+        for _ in range(max(used) + 1 - len(used)):  # the numbers between those in use
+            idle.enter_context(RawClient(broker.address))
+        eventually(lambda: len(open_files(broker)) == max(used) + 1)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (max(used) + 1, before[1]))
+        try:
+            yield
+        finally:
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
 
 
 def produce(client: RawClient, number: int, size: int = 100) -> int:
@@ -97,6 +124,7 @@ def test_clients_that_cannot_be_accepted_are_told_at_once_and_so_is_the_operator
             assert client.ask(ApiVersionsRequest(), 0, ApiVersionsResponse).error_code == 0
         (line,) = broker.wait_for_log("refused a connection")  # and not one for each of them
         assert line["limit"] == OPEN_FILES
+        assert broker.log_lines("cannot accept connections for a moment") == []
         eventually(lambda: _is_served(broker))
         assert broker.terminate() == 0
 

@@ -2,7 +2,7 @@
 
 The workers are processes that a user could have written; a reader that may see only what was
 committed watches from the first record to the last. CHAOS_BOOTSTRAP lets another broker be
-looked at (see `barnabas.testing.exactly_once_processes`).
+looked at (see `tests.support.loads.exactly_once_processes`).
 """
 
 import os
@@ -17,16 +17,16 @@ from uuid import uuid4
 
 import pytest
 
-from barnabas.testing.exactly_once import transformed, violations
-from barnabas.testing.exactly_once_load import (
+from tests.support.loads.exactly_once import transformed, violations
+from tests.support.loads.exactly_once_load import (
     CommittedReader,
     Feed,
     committed_offsets,
     count_aborted,
     read_all,
 )
-from barnabas.testing.exactly_once_processes import Client, Cluster, any_cluster, worker
-from barnabas.testing.load import create_topic
+from tests.support.loads.exactly_once_processes import Client, Cluster, any_cluster, worker
+from tests.support.loads.load import create_topic
 
 pytestmark = pytest.mark.chaos
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.testing.exactly_once import (
+from tests.support.loads.exactly_once import (
     ABORTED,
     Seen,
     count_violations,

@@ -19,12 +19,12 @@ from barnabas.protocol.messages.produce import (
     TopicProduceData,
 )
 from barnabas.protocol.records import Record, build
-from barnabas.testing.ledger import Ledger, stored_on_disk, value_of
-from barnabas.testing.load import Load, consume_all, create_topic, produce_one
-from barnabas.testing.mounts import CannotMountError, small_disk
 from barnabas.testing.process import BrokerSubprocess
 from barnabas.testing.raw_client import RawClient
 from barnabas.testing.waiting import eventually
+from tests.support.disks.ledger import Ledger, stored_on_disk, value_of
+from tests.support.disks.mounts import CannotMountError, small_disk
+from tests.support.loads.load import Load, consume_all, create_topic, produce_one
 
 pytestmark = pytest.mark.chaos
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.testing.ledger import Ledger, Stored, parse_value, value_of
+from tests.support.disks.ledger import Ledger, Stored, parse_value, value_of
 
 
 def promised(*numbers: int) -> Ledger:

@@ -18,12 +18,12 @@ from barnabas.protocol.messages.produce import (
     TopicProduceData,
 )
 from barnabas.protocol.records import Record, build
-from barnabas.testing import crowd
-from barnabas.testing.ledger import value_of
-from barnabas.testing.load import consume_all, create_topic, produce_one
 from barnabas.testing.process import BrokerSubprocess
 from barnabas.testing.raw_client import RawClient
 from barnabas.testing.waiting import eventually
+from tests.support.disks.ledger import value_of
+from tests.support.loads.load import consume_all, create_topic, produce_one
+from tests.support.members import crowd
 
 pytestmark = pytest.mark.chaos
 

@@ -1,6 +1,6 @@
 """Large groups whose members leave, crash and return, held to their own logs.
 
-The rules, and what a log can prove, are in `barnabas/testing/membership.py`.
+The rules, and what a log can prove, are in `tests/support/members/membership.py`.
 """
 
 import os
@@ -11,11 +11,11 @@ from uuid import uuid4
 
 import pytest
 
-from barnabas.testing.cluster_choice import brokers, cluster_of
-from barnabas.testing.kafka_tools import MissingToolError, compiled, fetch_jars
-from barnabas.testing.membership_crowd import Plan
-from barnabas.testing.membership_scenarios import long
 from barnabas.testing.process import BrokerSubprocess
+from tests.support.clusters.cluster_choice import brokers, cluster_of
+from tests.support.loads.kafka_tools import MissingToolError, compiled, fetch_jars
+from tests.support.members.membership_crowd import Plan
+from tests.support.members.membership_scenarios import long
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(600)]
 

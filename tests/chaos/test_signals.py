@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from barnabas.testing.ledger import value_of
-from barnabas.testing.load import Load, consume_all, create_topic, produce_one
-from barnabas.testing.mounts import CannotMountError, small_disk
 from barnabas.testing.process import BrokerFailedError, BrokerSubprocess
 from barnabas.testing.raw_client import RawClient
 from barnabas.testing.waiting import eventually
+from tests.support.disks.ledger import value_of
+from tests.support.disks.mounts import CannotMountError, small_disk
+from tests.support.loads.load import Load, consume_all, create_topic, produce_one
 
 pytestmark = pytest.mark.chaos
 

@@ -12,7 +12,7 @@ from time import monotonic
 import pytest
 
 from barnabas.testing.process import BrokerSubprocess
-from barnabas.testing.topic_reading import committed_records, create_topic
+from tests.support.loads.topic_reading import committed_records, create_topic
 
 pytest.importorskip("pyspark")
 pytestmark = [pytest.mark.slow, pytest.mark.chaos]

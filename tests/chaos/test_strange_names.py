@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.testing.ledger import value_of
-from barnabas.testing.load import consume_all, create_topic, produce_one
 from barnabas.testing.process import BrokerSubprocess
+from tests.support.disks.ledger import value_of
+from tests.support.loads.load import consume_all, create_topic, produce_one
 
 pytestmark = pytest.mark.chaos
 

@@ -2,7 +2,7 @@
 
 `java/WindowedCount.java` is a plain application: `exactly_once_v2`, a topic to repartition, a
 store with its changelog. CHAOS_BOOTSTRAP lets another broker be looked at (see
-`barnabas.testing.exactly_once_processes`).
+`tests.support.loads.exactly_once_processes`).
 """
 
 import shutil
@@ -17,14 +17,14 @@ from uuid import uuid4
 
 import pytest
 
-from barnabas.testing.exactly_once import (
+from tests.support.loads.exactly_once import (
     count_violations,
     violations,
     window_counts,
 )
-from barnabas.testing.exactly_once_load import CommittedReader, Feed, read_all
-from barnabas.testing.exactly_once_processes import Client, Cluster, any_cluster
-from barnabas.testing.load import create_topic
+from tests.support.loads.exactly_once_load import CommittedReader, Feed, read_all
+from tests.support.loads.exactly_once_processes import Client, Cluster, any_cluster
+from tests.support.loads.load import create_topic
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 

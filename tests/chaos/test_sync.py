@@ -11,10 +11,10 @@ import pytest
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from barnabas.testing.ledger import stored_on_disk, value_of
-from barnabas.testing.load import Load, consume_all, create_topic, produce_one
-from barnabas.testing.mounts import CannotMountError, PowerCutDisk
 from barnabas.testing.process import BrokerFailedError, BrokerSubprocess
+from tests.support.disks.ledger import stored_on_disk, value_of
+from tests.support.disks.mounts import CannotMountError, PowerCutDisk
+from tests.support.loads.load import Load, consume_all, create_topic, produce_one
 
 pytestmark = pytest.mark.chaos
 

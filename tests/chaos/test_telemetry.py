@@ -25,11 +25,11 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from barnabas.telemetry import topics
-from barnabas.telemetry.messages import Tick, encode_tick
-from barnabas.testing.exactly_once_processes import BROKER_SETTINGS
-from barnabas.testing.pipeline import Pipeline, drain, tables, telemetry
+from barnabas.telemetry.samples import topics
+from barnabas.telemetry.samples.messages import Tick, encode_tick
 from barnabas.testing.process import BrokerSubprocess
+from tests.support.loads.exactly_once_processes import BROKER_SETTINGS
+from tests.support.pipelines.pipeline import Pipeline, drain, tables, telemetry
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 

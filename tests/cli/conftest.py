@@ -59,7 +59,7 @@ def bootstrap() -> Iterator[str]:
     elif find_spec("barnabas.testing.broker") is None:
         pytest.skip("no broker: set BARNABAS_TEST_BOOTSTRAP to the address of any Kafka")
     else:
-        from barnabas.testing.cluster_choice import broker_or_cluster
+        from tests.support.clusters.cluster_choice import broker_or_cluster
 
         with broker_or_cluster() as broker:
             yield broker.bootstrap

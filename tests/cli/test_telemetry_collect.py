@@ -17,7 +17,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
-from barnabas.telemetry.messages import Sample, Snapshot, Tick, content_type, decode
+from barnabas.telemetry.samples.messages import Sample, Snapshot, Tick, content_type, decode
 from barnabas.testing.waiting import eventually
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
@@ -106,7 +106,7 @@ def test_the_bundled_recording(
     send: Send, records: Records, topics: Topics, admin: AdminClient
 ) -> None:
     summary = send("collect", "--sample", "h200", "--speed", "max", "--start", "now")
-    assert (summary["samples"], summary["messages"], summary["refused"]) == (39_648, 2_833, 0)
+    assert (summary["samples"], summary["messages"], summary["refused"]) == (45_312, 2_833, 0)
     found = [decoded(each) for each in records(topics[0])]
     snapshots = [each for each in found if isinstance(each, Snapshot)]
     (tick,) = [each for each in found if isinstance(each, Tick)]
@@ -144,10 +144,14 @@ def test_bad_rows_go_to_the_dead_letters(
         b"this is no row",
     ]
     headers = dict(refused[0].headers() or [])
+    assert headers.pop("dlq.time")
     assert headers == {
-        "reason": b"value 'high' is no number",
         "source": b"csv",
-        "where": f"{path} line 3".encode(),
+        "dlq.topic": b"",
+        "dlq.partition": b"-1",
+        "dlq.offset": b"-1",
+        "dlq.reason": b"unreadable-line",
+        "dlq.detail": f"{path} line 3: value 'high' is no number".encode(),
     }
 
 
@@ -167,7 +171,8 @@ def test_exporters_are_scraped_and_one_that_is_down_is_told(
 
 def test_trouble_is_told_as_it_comes(run: Run, topic: str, topics: Topics) -> None:
     words = ["--dcgm", "127.0.0.1:1", "--interval", "50ms", "--rounds", "2", "--topic", topic]
-    done = run("telemetry", "collect", *words, "--dlq", topics[1])
+    done = run("telemetry", "collect", *words, "--dlq", topics[1], code=1)
+    assert b"Error: No exporter gave a page (http://127.0.0.1:1/metrics: " in done.stderr
     assert b"keeps the producers' times" in done.stderr
     assert done.stderr.count(b"http://127.0.0.1:1/metrics does not answer") == 1
     assert b"did not answer 2 times" in done.stdout
@@ -250,6 +255,14 @@ def test_a_simulated_fleet_with_dirt(
         (["collect", "--sample", "h200", "--rounds", "2"], b"are for --dcgm"),
         (["collect", "--sample", "h200", "--timezone", "Mars"], b"write UTC or a name"),
         (["collect", "none.csv"], b"There is no file none.csv"),
+        (["collect", "--dcgm", "h:99999"], b"Port out of range"),
+        (["collect", "--dcgm", "h", "--http", "nowhere"], b"write 127.0.0.1:9401"),
+        (["collect", "--dcgm", "h", "--interval", "0s"], b"longer than nothing"),
+        (["collect", "--targets", "none.yml"], b"none.yml: No such file"),
+        (["collect", "--kubernetes", "app=dcgm"], b"no pod of a cluster"),
+        (["collect", "--settings", "none.yml"], b"name a YAML file"),
+        (["collect", "--sample", "h200", "--timeout", "1s"], b"is for exporters"),
+        (["collect", "--sample", "h200", "--spool-limit", "1"], b"write 1GB"),
         (["simulate", "--faults", "rust"], b"choose from all, none, idle"),
         (["simulate", "--interval", "0s"], b"longer than nothing"),
     ],

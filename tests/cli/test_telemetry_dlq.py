@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from barnabas.telemetry.topics import REFUSED
+from barnabas.telemetry.samples.topics import REFUSED
 
 pytestmark = pytest.mark.compat
 
@@ -172,7 +172,7 @@ def test_a_report_counts_what_was_refused(
     run: Run, bootstrap: str, admin: AdminClient, tmp_path: Path
 ) -> None:
     pytest.importorskip("duckdb", reason="pip install 'barnabas[telemetry]'")
-    from barnabas.testing.lake import h200, write_lake
+    from tests.support.pipelines.lake import h200, write_lake
 
     if REFUSED not in admin.list_topics(timeout=PATIENCE_S).topics:
         wanted = [NewTopic(REFUSED, num_partitions=1, replication_factor=1)]

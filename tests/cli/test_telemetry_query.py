@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("duckdb", reason="pip install 'barnabas[telemetry]'")
 
-from barnabas.testing.lake import h200, write_lake
+from tests.support.pipelines.lake import h200, write_lake
 
 Ask = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -5,12 +5,16 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
 pytest.importorskip("duckdb", reason="pip install 'barnabas[telemetry]'")
 
-from barnabas.testing.lake import fleet_of, h200, write_lake
+from barnabas.telemetry.findings.thresholds import Thresholds
+from barnabas.telemetry.lake import prices
+from barnabas.telemetry.lake.lake import Lake
+from tests.support.pipelines.lake import fleet_of, h200, write_lake
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -49,6 +53,19 @@ def test_a_page_and_a_summary(run_here: Run, lake: str, tmp_path: Path) -> None:
     assert "<h1>Monday &amp; Co</h1>" in text
 
 
+def test_prices_are_those_of_the_lake_unless_given(run_here: Run, lake: str) -> None:
+    def energy_cost(*words: str) -> float:
+        found = json.loads(run_here("report", "--json", *words).stdout)
+        return float(found["waste"]["all"][0]["energy_cost"])
+
+    default = energy_cost()
+    assert default > 0
+    prices.store(Lake(lake), Thresholds(price_per_kwh=2 * Thresholds.price_per_kwh))
+    assert energy_cost() == pytest.approx(2 * default)
+    given = str(3 * Thresholds.price_per_kwh)
+    assert energy_cost("--price-per-kwh", given) == pytest.approx(3 * default)
+
+
 def test_json_for_scripts_writes_no_page(run_here: Run, lake: str, tmp_path: Path) -> None:
     found = json.loads(run_here("report", "--json").stdout)
     assert found["page"] is None
@@ -73,6 +90,8 @@ def test_one_gpu(run_here: Run, tmp_path: Path) -> None:
         (["--from", "2020-01-02", "--to", "2020-01-01"], "--from must lie before --to"),
         (["--from", "monday"], "is not a time"),
         (["--out", "no/such/folder.html"], "There is no folder no/such"),
+        (["--serve", "here"], "is no address; write HOST:PORT"),
+        (["--serve", "127.0.0.1:0", "--json"], "--serve writes no file"),
     ],
 )
 def test_errors_say_what_to_change(
@@ -84,6 +103,26 @@ def test_errors_say_what_to_change(
 def test_a_broker_that_is_away_does_not_stop_a_report(run_here: Run, lake: str) -> None:
     done = run_here("report", "--bootstrap", "127.0.0.1:1")
     assert "Refused records are not counted: No broker answered" in done.stderr
+
+
+def test_the_page_is_served_until_the_command_is_stopped(lake: str) -> None:
+    words = ("report", "--lake", lake, "--serve", "127.0.0.1:0", "--refresh", "5s")
+    serving = subprocess.Popen(
+        [sys.executable, "-m", "barnabas.cli", "telemetry", *words],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert serving.stdout is not None
+        address = serving.stdout.readline().split()[4]
+        with urlopen(address, timeout=60) as answer:
+            assert "16 " in (text := answer.read().decode())
+        assert '<meta http-equiv="refresh" content="5">' in text
+        serving.terminate()
+        assert serving.wait(60) == 0
+    finally:
+        serving.kill()
+        serving.communicate()
 
 
 @pytest.mark.parametrize(

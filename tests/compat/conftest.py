@@ -11,10 +11,10 @@ from confluent_kafka import Producer
 
 from barnabas.protocol.records import Record
 from barnabas.testing.broker import Broker
-from barnabas.testing.cluster_choice import broker_or_cluster
 from barnabas.testing.cluster_processes import ClusterProcesses
-from barnabas.testing.kafka_tools import MissingToolError, compiled, fetch_jars
-from barnabas.testing.load import create_topic
+from tests.support.clusters.cluster_choice import broker_or_cluster
+from tests.support.loads.kafka_tools import MissingToolError, compiled, fetch_jars
+from tests.support.loads.load import create_topic
 
 JAVA = Path(__file__).parent / "java"
 JARS = Path(__file__).parents[2] / "build" / "java"

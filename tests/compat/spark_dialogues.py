@@ -20,7 +20,7 @@ from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from barnabas.testing.load import create_topic
+from tests.support.loads.load import create_topic
 
 FIRST_MS = 1_700_000_000_000
 PATIENCE_S = 120.0

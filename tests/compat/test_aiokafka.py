@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.protocol.records import Record
 from barnabas.testing.broker import Broker
-from barnabas.testing.cluster_choice import brokers
+from tests.support.clusters.cluster_choice import brokers
 
 aiokafka = pytest.importorskip("aiokafka")
 admin = pytest.importorskip("aiokafka.admin")

@@ -17,7 +17,7 @@ from barnabas.protocol.apis import APIS, request_class, response_class
 from barnabas.protocol.codec import encoder
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.api_versions import ApiVersionsResponse
-from barnabas.testing.random_messages import random_message
+from tests.support.talk.random_messages import random_message
 
 pytestmark = pytest.mark.compat
 

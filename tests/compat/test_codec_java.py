@@ -19,7 +19,7 @@ from barnabas.protocol.coordinator_codec import record_class
 from barnabas.protocol.coordinator_records.index_tables import GROUP_RECORDS, TRANSACTION_RECORDS
 from barnabas.protocol.fields import Field, fields_at
 from barnabas.protocol.message import Message
-from barnabas.testing.random_messages import random_message
+from tests.support.talk.random_messages import random_message
 
 pytestmark = pytest.mark.compat
 

@@ -7,8 +7,8 @@ import pytest
 
 from barnabas.protocol.records import Record
 from barnabas.testing.broker import Broker
-from barnabas.testing.cluster_choice import brokers
 from barnabas.testing.waiting import eventually
+from tests.support.clusters.cluster_choice import brokers
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 admin = pytest.importorskip("confluent_kafka.admin")

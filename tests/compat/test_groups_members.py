@@ -11,10 +11,10 @@ from uuid import uuid4
 
 import pytest
 
-from barnabas.testing.load import create_topic
-from barnabas.testing.membership import Findings
-from barnabas.testing.membership_crowd import Crowd, Plan
-from barnabas.testing.membership_scenarios import small
+from tests.support.loads.load import create_topic
+from tests.support.members.membership import Findings
+from tests.support.members.membership_crowd import Crowd, Plan
+from tests.support.members.membership_scenarios import small
 
 pytest.importorskip("kafka")
 pytest.importorskip("aiokafka")

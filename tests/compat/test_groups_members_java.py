@@ -6,9 +6,9 @@ from uuid import uuid4
 
 import pytest
 
-from barnabas.testing.membership import Findings
-from barnabas.testing.membership_crowd import Plan
-from barnabas.testing.membership_scenarios import small
+from tests.support.members.membership import Findings
+from tests.support.members.membership_crowd import Plan
+from tests.support.members.membership_scenarios import small
 
 pytestmark = pytest.mark.compat
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from barnabas.testing.kafka_tools import Jvm, tools
+from tests.support.loads.kafka_tools import Jvm, tools
 
 pytestmark = pytest.mark.compat
 

@@ -1,5 +1,6 @@
 """kafka-python: what it sends is what it gets back."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,8 +8,9 @@ import pytest
 
 from barnabas.protocol.records import Record
 from barnabas.testing.broker import Broker
-from barnabas.testing.cluster_choice import brokers
 from barnabas.testing.waiting import eventually
+from tests.support.clusters.cluster_choice import brokers
+from tests.support.loads.topic_reading import committed_records, create_topic
 
 kafka = pytest.importorskip("kafka")
 admin = pytest.importorskip("kafka.admin")
@@ -137,3 +139,35 @@ def test_a_topic_is_not_made_twice(client: Any, topic: str) -> None:
     client.create_topics([admin.NewTopic(topic, 1, 1)])
     with pytest.raises(kafka.errors.TopicAlreadyExistsError):
         client.create_topics([admin.NewTopic(topic, 1, 1)])
+
+
+@pytest.mark.parametrize("acks", [1, "all"])
+def test_requests_to_very_many_partitions_are_stored_once_and_in_order(
+    broker: Broker, acks: Any
+) -> None:
+    """kafka-python sends what it has for all partitions of a broker in one request."""
+    partitions = 400
+    topic = create_topic(broker.bootstrap, f"wide-{acks}", partitions)
+    producer = kafka.KafkaProducer(
+        bootstrap_servers=broker.bootstrap,
+        acks=acks,
+        linger_ms=200,
+        enable_idempotence=acks == "all",
+    )
+    try:
+        futures = []
+        for number in range(3):
+            value = b"%d" % number
+            futures += [producer.send(topic, value, partition=n) for n in range(partitions)]
+            producer.flush(30)
+        offsets = [future.get(30).offset for future in futures]
+    finally:
+        producer.close()
+    assert offsets == [0] * partitions + [1] * partitions + [2] * partitions
+    # With acks=1 the records can be read once they are synced, which may be later.
+    wanted = len(offsets)
+    stored = eventually(
+        lambda: len(found := committed_records(broker.bootstrap, topic)) >= wanted and found
+    )
+    assert stored
+    assert Counter(seen.value for seen in stored) == {b"%d" % n: partitions for n in range(3)}

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from barnabas.testing.broker import Broker
-from barnabas.testing.cluster_choice import brokers, data_of
-from barnabas.testing.kafka_tools import Done, Jvm, tools
 from barnabas.testing.waiting import eventually
+from tests.support.clusters.cluster_choice import brokers, data_of
+from tests.support.loads.kafka_tools import Done, Jvm, tools
 
 pytestmark = pytest.mark.compat
 

@@ -12,8 +12,8 @@ from confluent_kafka import KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from barnabas.testing.broker import Broker
-from barnabas.testing.topic_reading import committed_records
 from barnabas.testing.waiting import eventually
+from tests.support.loads.topic_reading import committed_records
 
 MESSAGES = 20_000
 QUOTA = "400KB"

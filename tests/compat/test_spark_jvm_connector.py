@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.testing.broker import Broker
-from barnabas.testing.kafka_tools import MissingToolError
-from barnabas.testing.spark_connector import Connector, fetch_connector
+from tests.support.loads.kafka_tools import MissingToolError
+from tests.support.pipelines.spark_connector import Connector, fetch_connector
 
 pytestmark = [pytest.mark.compat, pytest.mark.slow]
 

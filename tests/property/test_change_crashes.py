@@ -18,9 +18,9 @@ from barnabas.storage.changes import ChangeSteps, Sync
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
 from barnabas.storage.trimming import advance_start, drop_segments
-from barnabas.testing.batches import append, make_batch, read_all
-from barnabas.testing.edge import Edge
-from barnabas.testing.memory_disk import MemoryDisk
+from tests.support.disks.memory_disk import MemoryDisk
+from tests.support.talk.batches import append, make_batch, read_all
+from tests.support.talk.edge import Edge
 
 FOLDER = "data/topics/orders/0"
 SETTINGS = LogSettings(segment_bytes=300, index_interval_bytes=100)

@@ -26,7 +26,7 @@ from barnabas.protocol.coordinator_codec import decode_group_record
 from barnabas.protocol.coordinator_records.group_metadata import GroupMetadataValue
 from barnabas.protocol.messages.join_group import JoinGroupResponse
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
-from barnabas.testing.classic_talk import GROUP, Asked, ClassicTalk, TalkingMember
+from tests.support.talk.classic_talk import GROUP, Asked, ClassicTalk, TalkingMember
 
 INSTANCES = ("static-x", "static-y")
 PROTOCOLS = (("range",), ("range", "robin"), ("robin", "range"))

@@ -10,7 +10,7 @@ from barnabas.model.errors import WireError
 from barnabas.protocol.apis import APIS, OTHERS, message_class, request_class, response_class
 from barnabas.protocol.codec import decode_exact, decoder, encoder, parts_encoder
 from barnabas.protocol.message import Message
-from barnabas.testing.random_messages import random_message
+from tests.support.talk.random_messages import random_message
 
 CLASSES = [
     *(find(key) for key in APIS for find in (request_class, response_class)),

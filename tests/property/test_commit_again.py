@@ -15,15 +15,15 @@ from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsTopic,
 )
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from barnabas.testing.dialogue import Dialogue
-from barnabas.testing.offset_requests import (
+from tests.support.talk.dialogue import Dialogue
+from tests.support.talk.offset_requests import (
     At,
     Position,
     commit_request,
     committed,
     find_coordinator,
 )
-from barnabas.testing.requests import create_topic
+from tests.support.talk.requests import create_topic
 
 COMMITS = range(2, 11)
 OFFSET_COMMIT = 8

@@ -11,8 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.errors import ErrorCode
-from barnabas.testing.group_runner import GroupRunner
-from barnabas.testing.offset_requests import (
+from tests.support.talk.group_runner import GroupRunner
+from tests.support.talk.offset_requests import (
     At,
     Position,
     codes,

@@ -23,8 +23,8 @@ from barnabas.protocol.messages.produce import (
     TopicProduceData,
 )
 from barnabas.sim.edge import Limits
-from barnabas.testing.one_connection import Asked, OneConnection, decoded
-from barnabas.testing.requests import batch, fetch_request
+from tests.support.talk.one_connection import Asked, OneConnection, decoded
+from tests.support.talk.requests import batch, fetch_request
 
 EXAMPLES = int(os.environ.get("CONNECTION_EXAMPLES", "150"))
 TOPICS = ["plain", "other"]

@@ -32,7 +32,7 @@ from barnabas.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from barnabas.testing.consumer_talk import ConsumerTalk, TalkingMember
+from tests.support.talk.consumer_talk import ConsumerTalk, TalkingMember
 
 TOPICS = ["one", "two", "three"]
 HEARTBEAT_MS = 5000

@@ -28,7 +28,7 @@ from barnabas.metadata.image import Image, PartitionImage
 from barnabas.metadata.records import MetadataRecord
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.alter_partition import BrokerState
-from barnabas.testing.controller_talk import SESSION_MS, ControllerTalk
+from tests.support.talk.controller_talk import SESSION_MS, ControllerTalk
 
 NODES = [1, 2, 3, 4]
 TOPICS = {

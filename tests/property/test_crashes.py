@@ -17,10 +17,10 @@ from barnabas.protocol.records import TRANSACTIONAL, Record, parse_header, recor
 from barnabas.storage import compaction
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
-from barnabas.testing.batches import append, committed, make_batch, make_marker, read_all
-from barnabas.testing.log_changes import advance_start, drop_segments, swap_in
-from barnabas.testing.lone_quorum import LoneQuorum
-from barnabas.testing.memory_disk import MemoryDisk
+from tests.support.disks.log_changes import advance_start, drop_segments, swap_in
+from tests.support.disks.memory_disk import MemoryDisk
+from tests.support.raft.lone_quorum import LoneQuorum
+from tests.support.talk.batches import append, committed, make_batch, make_marker, read_all
 
 FOLDER = "data/topics/orders/0"
 SETTINGS = LogSettings(segment_bytes=300, index_interval_bytes=100)

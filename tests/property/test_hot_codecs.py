@@ -14,7 +14,7 @@ from barnabas.protocol.codec import decoder, encoder
 from barnabas.protocol.current_leader import Endpoint, Leader
 from barnabas.protocol.messages import fetch as fetch_messages
 from barnabas.protocol.messages import produce as produce_messages
-from barnabas.testing.random_messages import random_message
+from tests.support.talk.random_messages import random_message
 
 several = settings(
     max_examples=20,

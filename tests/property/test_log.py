@@ -26,7 +26,9 @@ from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
 from barnabas.storage.segment import Segment
 from barnabas.storage.trimming import advance_start, drop_segments
-from barnabas.testing.batches import (
+from tests.support.disks.log_model import LogModel, ModelBatch
+from tests.support.disks.memory_disk import MemoryDisk
+from tests.support.talk.batches import (
     append,
     batches_in,
     committed,
@@ -34,8 +36,6 @@ from barnabas.testing.batches import (
     make_marker,
     read_all,
 )
-from barnabas.testing.log_model import LogModel, ModelBatch
-from barnabas.testing.memory_disk import MemoryDisk
 
 FOLDER = "data/topics/orders/0"
 DELETE_RETENTION_MS = 50

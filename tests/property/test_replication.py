@@ -13,8 +13,8 @@ from barnabas.model.errors import ApiError
 from barnabas.node.partition import Partition
 from barnabas.protocol.records import records
 from barnabas.storage.trimming import drop_segments
-from barnabas.testing.batches import make_batch, read_all
-from barnabas.testing.replica_set import ReplicaSet, Stand
+from tests.support.raft.replica_set import ReplicaSet, Stand
+from tests.support.talk.batches import make_batch, read_all
 
 SEEDS = 60
 STEPS = 600

@@ -13,8 +13,8 @@ from barnabas.storage import resuming, snapshots
 from barnabas.storage.log import RESUME_FILE, Log, LogSettings
 from barnabas.storage.recovery import open_log
 from barnabas.storage.segment import Segment, Totals
-from barnabas.testing.batches import append, make_batch, make_marker, read_all
-from barnabas.testing.memory_disk import MemoryDisk
+from tests.support.disks.memory_disk import MemoryDisk
+from tests.support.talk.batches import append, make_batch, make_marker, read_all
 
 FOLDER = "data/topics/orders/0"
 PATH = f"{FOLDER}/{RESUME_FILE}"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from barnabas.server.disk import OsDisk
 from barnabas.storage.log import LogSettings
 from barnabas.storage.recovery import Recovered, open_log
-from barnabas.testing.batches import append, make_batch, read_all
+from tests.support.talk.batches import append, make_batch, read_all
 
 SMALL = LogSettings(segment_bytes=300, index_interval_bytes=100)
 COUNT = 8

@@ -16,8 +16,8 @@ from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
 from barnabas.storage.times import Found
 from barnabas.storage.walk import batches_of
-from barnabas.testing.log_changes import advance_start
-from barnabas.testing.memory_disk import MemoryDisk
+from tests.support.disks.log_changes import advance_start
+from tests.support.disks.memory_disk import MemoryDisk
 
 FOLDER = "data/orders/0"
 

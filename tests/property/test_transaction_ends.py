@@ -15,10 +15,12 @@ from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.errors import ErrorCode
 from barnabas.model.ids import TopicPartition
 from barnabas.model.pending import Pending
-from barnabas.testing.dialogue import Dialogue, Exchange
-from barnabas.testing.markers import Markers
-from barnabas.testing.requests import create_topic
-from barnabas.testing.transaction_requests import (
+from barnabas.transactions.machine import Wanted
+from barnabas.transactions.state import Transaction
+from tests.support.talk.dialogue import Dialogue, Exchange
+from tests.support.talk.markers import Markers
+from tests.support.talk.requests import create_topic
+from tests.support.talk.transaction_requests import (
     NAME,
     add_codes,
     find_coordinator,
@@ -26,8 +28,6 @@ from barnabas.testing.transaction_requests import (
     send_end,
     send_initialize,
 )
-from barnabas.transactions.machine import Wanted
-from barnabas.transactions.state import Transaction
 
 PLACES = [TopicPartition("a", number) for number in range(3)]
 REFUSALS = (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -23,10 +23,10 @@ from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicPartition
 from barnabas.model.pending import Pending
 from barnabas.protocol.coordinator_codec import decode_transaction_record
-from barnabas.testing.transactions import TIMEOUT_MS, TransactionTalk
 from barnabas.transactions import transitions
 from barnabas.transactions.machine import ASK_AGAIN, Wanted
 from barnabas.transactions.state import State, Transaction, from_stored
+from tests.support.talk.transactions import TIMEOUT_MS, TransactionTalk
 
 NAMES = ("one", "two")
 PARTITIONS = [TopicPartition("a", number) for number in range(3)]

@@ -12,9 +12,10 @@ pytest.importorskip("pyspark", reason="needs pip install 'barnabas[spark]'")
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from barnabas.telemetry import alerting, lake, tables
-from barnabas.telemetry.lake import Lake, arrow_schema, batch_name
-from barnabas.telemetry.thresholds import Thresholds
+from barnabas.telemetry.findings.thresholds import Thresholds
+from barnabas.telemetry.jobs import alerting
+from barnabas.telemetry.lake import lake, tables
+from barnabas.telemetry.lake.lake import Lake, arrow_schema, batch_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -77,8 +78,8 @@ class Topic:
         return [(key, alert["state"]) for _, batch in ordered for key, alert in batch]
 
 
-def run(spark: "SparkSession", place: Lake, topic: Topic) -> None:
-    notes = alerting.notes_stream(spark, place, 1)
+def run(spark: "SparkSession", place: Lake, topic: Topic, at_once: int = 1) -> None:
+    notes = alerting.notes_stream(spark, place, at_once)
     write = alerting.write_batch(place, Thresholds(), topic.send)
     query = (
         notes.writeStream.foreachBatch(write)
@@ -128,6 +129,19 @@ def test_alerts_reach_the_table_and_the_topic(spark: "SparkSession", place: Lake
     assert sum(row["finding"] == "xid" for row in found) == 1
     assert sum(row["finding"] == "thermal_throttled" for row in found) == 5
     assert next(row["value"] for row in found if row["finding"] == "missing") == 60.0
+
+
+@pytest.mark.parametrize("rows_at_once", [1, 20, 1_000])
+def test_a_backlog_of_gold_is_assessed_in_groups_that_change_nothing(
+    spark: "SparkSession", place: Lake, rows_at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alerting, "ROWS_AT_ONCE", rows_at_once)
+    for batch_id in range(4):
+        close_windows(place, batch_id, range(5 * batch_id, 5 * batch_id + 5))
+    topic = Topic()
+    run(spark, place, topic, at_once=4)
+    assert len(topic.batches) == 1
+    assert topic.alerts == EXPECTED
 
 
 @pytest.mark.slow

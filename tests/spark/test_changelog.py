@@ -22,9 +22,9 @@ from barnabas.protocol.records import batches
 from barnabas.spark import ChangelogTable, enrich_each_batch, latest, read_changelog, register
 from barnabas.spark.columns import ColumnError
 from barnabas.testing.broker import Broker
-from barnabas.testing.load import create_topic
 from barnabas.testing.raw_client import RawClient
 from barnabas.testing.waiting import eventually
+from tests.support.loads.load import create_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

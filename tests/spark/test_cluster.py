@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from barnabas.testing.cluster_processes import ClusterProcesses
-from barnabas.testing.topic_reading import committed_records, create_topic
 from barnabas.testing.waiting import eventually
+from tests.support.loads.topic_reading import committed_records, create_topic
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

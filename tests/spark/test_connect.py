@@ -15,8 +15,8 @@ pytest.importorskip("grpc", reason="needs Spark Connect: pip install 'pyspark[co
 pytest.importorskip("grpc_status", reason="needs Spark Connect: pip install 'pyspark[connect]'")
 
 from barnabas.spark import ChangelogTable
-from barnabas.testing.spark_cluster import spark_home
 from barnabas.testing.waiting import eventually
+from tests.support.pipelines.spark_cluster import spark_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,9 +18,9 @@ pytest.importorskip("pyspark", reason="needs PySpark: pip install 'barnabas[spar
 
 from confluent_kafka import Producer
 
-from barnabas.testing.load import create_topic
-from barnabas.testing.topic_reading import committed_records
 from barnabas.testing.waiting import eventually
+from tests.support.loads.load import create_topic
+from tests.support.loads.topic_reading import committed_records
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

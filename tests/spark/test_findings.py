@@ -12,15 +12,16 @@ pytest.importorskip("pyspark", reason="needs pip install 'barnabas[spark]'")
 
 import pyarrow as pa
 
-from barnabas.telemetry import arrow, rules, tables
-from barnabas.telemetry.alerting import reduced
-from barnabas.telemetry.assessment import FleetState, assess
-from barnabas.telemetry.evaluation import PHASES
-from barnabas.telemetry.finding import Finding
-from barnabas.telemetry.lake import arrow_schema
-from barnabas.telemetry.thresholds import Thresholds
-from barnabas.telemetry.waste import waste
-from barnabas.testing.recorded_gold import (
+from barnabas.telemetry.findings import rules
+from barnabas.telemetry.findings.assessment import FleetState, assess
+from barnabas.telemetry.findings.evaluation import PHASES
+from barnabas.telemetry.findings.finding import Finding
+from barnabas.telemetry.findings.thresholds import Thresholds
+from barnabas.telemetry.findings.waste import waste
+from barnabas.telemetry.jobs.alerting import reduced
+from barnabas.telemetry.lake import arrow, tables
+from barnabas.telemetry.lake.lake import arrow_schema
+from tests.support.pipelines.recorded_gold import (
     WINDOW_US,
     Span,
     gold_rows,

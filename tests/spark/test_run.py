@@ -10,8 +10,12 @@ from typing import Any
 
 import pytest
 
+from barnabas.telemetry.lake import checkpoints
+from barnabas.telemetry.lake.lake import Lake
+from barnabas.telemetry.lake.prices import Prices, stored
+from barnabas.telemetry.samples import topic_setup
 from barnabas.testing.broker import Broker
-from barnabas.testing.pipeline import table_rows, telemetry
+from tests.support.pipelines.pipeline import table_rows, telemetry
 
 pytestmark = pytest.mark.timeout(280)
 
@@ -80,6 +84,40 @@ def test_without_java_it_says_what_to_type(filled: Broker, tmp_path: Path) -> No
     )
 
     assert "Spark needs Java, which is not here; type: " in text
+
+
+def test_a_topic_that_is_not_the_lakes_is_refused_before_spark_starts(
+    filled: Broker, tmp_path: Path
+) -> None:
+    topic_setup.create_missing({"bootstrap.servers": filled.bootstrap})
+    lake = Lake(str(tmp_path / "lake"))
+    lake.put("_checkpoints/silver/offsets/0", b'v1\n{}\n{"gpu-telemetry":{"0":5}}')
+    environment = {**os.environ, "JAVA_HOME": str(tmp_path)}
+    place = ["--bootstrap", filled.bootstrap, "--lake", lake.root]
+
+    text = said(*place, "--topic", "gpu-alerts", environment=environment)
+
+    assert 'was filled from topic "gpu-telemetry", not from "gpu-alerts"' in text
+    assert "Pass --topic gpu-telemetry, or another --lake" in text
+    assert "Starting Spark" not in text
+    text = said(*place, "--topic", "gpu-alerts", "--rebind", environment=environment)
+    assert "Spark needs Java" in text
+    assert checkpoints.position(lake, "silver") is None
+    text = said(*place, "--topic", "nowhere", environment=environment)
+    assert 'There is no topic "nowhere"' in text
+
+
+def test_prices_of_a_settings_file_are_kept_for_reports(filled: Broker, tmp_path: Path) -> None:
+    settings = tmp_path / "settings.yaml"
+    settings.write_text("price_per_kwh: 0.44\n")
+    environment = {**os.environ, "JAVA_HOME": str(tmp_path)}
+    place = ["--bootstrap", filled.bootstrap, "--lake", str(tmp_path / "lake")]
+
+    said(*place, "--settings", str(settings), environment=environment)
+
+    assert stored(tmp_path / "lake") == Prices(price_per_kwh=0.44)
+    said(*place, environment=environment)
+    assert stored(tmp_path / "lake") == Prices(price_per_kwh=0.44)
 
 
 def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:

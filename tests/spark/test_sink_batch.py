@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.cli.transactions import Transactions
 from barnabas.testing.broker import Broker
-from barnabas.testing.topic_reading import Seen, committed_records, create_topic
 from barnabas.wire.cluster import Wire
+from tests.support.loads.topic_reading import Seen, committed_records, create_topic
 
 
 class Write(Protocol):

@@ -8,7 +8,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.testing.broker import Broker
-from barnabas.testing.topic_reading import committed_records, create_topic
+from tests.support.loads.topic_reading import committed_records, create_topic
 
 ROWS_A_FILE = 500
 

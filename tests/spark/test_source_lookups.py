@@ -20,8 +20,8 @@ from barnabas.spark.lookups import Cluster, admin_properties
 from barnabas.spark.options import ReadSettings, parse_stream
 from barnabas.spark.stream import StreamReader
 from barnabas.testing.broker import Broker
-from barnabas.testing.load import create_topic
 from barnabas.testing.process import BrokerSubprocess
+from tests.support.loads.load import create_topic
 
 PLACE = TopicPartition("t", 0)
 

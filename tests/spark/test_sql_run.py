@@ -13,8 +13,8 @@ import pytest
 
 from barnabas.spark.sql.state import StatusError, read_status
 from barnabas.testing.broker import Broker
-from barnabas.testing.topic_reading import committed_records, create_topic
 from barnabas.testing.waiting import eventually
+from tests.support.loads.topic_reading import committed_records, create_topic
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 PATIENCE_S = 240.0

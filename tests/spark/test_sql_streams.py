@@ -15,7 +15,7 @@ from barnabas.spark.sql.state import Status, read_status
 from barnabas.spark.sql.statements import StatementError, parse
 from barnabas.spark.sql.streams import Place
 from barnabas.testing.broker import Broker
-from barnabas.testing.topic_reading import committed_records, create_topic
+from tests.support.loads.topic_reading import committed_records, create_topic
 
 Run = Callable[[str], list[list[tuple[object, ...]]]]
 SOURCES = """

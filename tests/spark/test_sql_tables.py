@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from barnabas.spark import register, register_topics, save_as_table
 from barnabas.testing.broker import Broker
-from barnabas.testing.topic_reading import committed_records, create_topic
+from tests.support.loads.topic_reading import committed_records, create_topic
 
 
 @pytest.fixture

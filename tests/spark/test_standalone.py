@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.testing.broker import Broker
-from barnabas.testing.pipeline import drain, tables, telemetry
-from barnabas.testing.spark_cluster import SparkCluster, spark_home
+from tests.support.pipelines.pipeline import drain, tables, telemetry
+from tests.support.pipelines.spark_cluster import SparkCluster, spark_home
 
 pytestmark = [
     pytest.mark.slow,

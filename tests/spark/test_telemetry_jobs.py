@@ -13,8 +13,9 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from barnabas.telemetry import jobs, topic_setup, topics
-from barnabas.telemetry.metrics import METRICS
+from barnabas.telemetry.jobs import jobs
+from barnabas.telemetry.samples import topic_setup, topics
+from barnabas.telemetry.samples.metrics import METRICS
 from barnabas.testing.broker import Broker
 
 if TYPE_CHECKING:

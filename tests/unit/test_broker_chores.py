@@ -28,10 +28,10 @@ from barnabas.protocol.messages.produce import (
     TopicProduceData,
 )
 from barnabas.protocol.records import Record, build
-from barnabas.testing.load import create_topic
 from barnabas.testing.raw_client import RawClient
-from barnabas.testing.requests import read
 from barnabas.testing.waiting import eventually
+from tests.support.loads.load import create_topic
+from tests.support.talk.requests import read
 
 HOUR_MS = 3_600_000
 EARLIEST = -2

@@ -13,17 +13,21 @@ from barnabas.cli.failure import CommandError
         ("30m", 1800),
         ("1h30m", 5400),
         ("7d", 604_800),
+        ("1.5h", 5400),
+        ("1m 500ms", 60.5),
         ("1w2d", 777_600),
         ("0s", 0),
         ("PT1H", 3600),
         ("P1DT2H3M4S", 93_784),
     ],
 )
-def test_every_form_is_read(text: str, seconds: int) -> None:
+def test_every_form_is_read(text: str, seconds: float) -> None:
     assert parse_duration_ms(text, "--by-duration") == seconds * 1000
 
 
-@pytest.mark.parametrize("text", ["", "P", "PT", "5", "h", "1m1h", "1.5h", "-1h", "an hour"])
+@pytest.mark.parametrize(
+    "text", ["", "P", "PT", "5", "h", "1m1h", "1s1s", "0.5ms", "P1H", "1hPT1M", "-1h", "an hour"]
+)
 def test_anything_else_is_refused_with_what_to_write(text: str) -> None:
     with pytest.raises(CommandError, match=r"--by-duration .* write 90s"):
         parse_duration_ms(text, "--by-duration")

@@ -11,7 +11,7 @@ from barnabas.cli.sql_run import judged, names_database, parsed
 from barnabas.cli.sql_status import document, is_held, only_state, words
 from barnabas.spark.sql.state import Status, StreamStatus, write_status
 from barnabas.spark.sql.statements import parse
-from barnabas.telemetry.lake_lock import held
+from barnabas.telemetry.lake.lake_lock import held
 
 STREAM = StreamStatus(name="revenue", into="topic revenue", state="running", batch=4, rows=10)
 

@@ -5,10 +5,11 @@ import sys
 
 import pytest
 
+from barnabas.cli.durations import parse_duration_ms
 from barnabas.cli.extras import needs_extra
 from barnabas.cli.failure import CommandError
 from barnabas.cli.telemetry import COMMANDS, app
-from barnabas.cli.telemetry_sending import parse_instant_ms, parse_interval_ms, parse_speed
+from barnabas.cli.telemetry_sending import parse_instant_ms, parse_speed
 
 
 def test_speeds() -> None:
@@ -20,9 +21,9 @@ def test_speeds() -> None:
 
 def test_intervals() -> None:
     texts = ("100ms", "0.5s", "30s", "1m30s")
-    assert [parse_interval_ms(text, "--interval") for text in texts] == [100, 500, 30_000, 90_000]
+    assert [parse_duration_ms(text, "--interval") for text in texts] == [100, 500, 30_000, 90_000]
     with pytest.raises(CommandError, match="--interval 'often' is not a duration"):
-        parse_interval_ms("often", "--interval")
+        parse_duration_ms("often", "--interval")
 
 
 def test_instants() -> None:

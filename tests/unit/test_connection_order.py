@@ -29,8 +29,8 @@ from barnabas.protocol.messages.produce import (
 from barnabas.protocol.messages.request_header import RequestHeader
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.testing.broker import Broker
-from barnabas.testing.offset_requests import codes, commit_request
-from barnabas.testing.requests import batch, fetch_request
+from tests.support.talk.offset_requests import codes, commit_request
+from tests.support.talk.requests import batch, fetch_request
 
 KEYS = {facts.request: key for key, facts in APIS.items()}
 PATIENCE_S = 20

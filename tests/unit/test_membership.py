@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.testing.membership import Findings, examine
-from barnabas.testing.membership_log import Kind, Line, LogReader, MemberLog, parse
+from tests.support.members.membership import Findings, examine
+from tests.support.members.membership_log import Kind, Line, LogReader, MemberLog, parse
 
 ACKNOWLEDGED = {0: {0: 100, 1: 101, 2: 102, 3: 103}}
 

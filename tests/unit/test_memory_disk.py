@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from barnabas.testing.memory_disk import MemoryDisk, MemoryFile
+from tests.support.disks.memory_disk import MemoryDisk, MemoryFile
 
 SEEDS = range(60)
 

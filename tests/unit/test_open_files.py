@@ -9,8 +9,8 @@ from barnabas.model.open_files import TIDY_FROM, OpenFiles
 from barnabas.server.disk import OsDisk
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
-from barnabas.testing.batches import append, batches_in, make_batch, read_all
-from barnabas.testing.log_changes import drop_segments
+from tests.support.disks.log_changes import drop_segments
+from tests.support.talk.batches import append, batches_in, make_batch, read_all
 
 TINY = LogSettings(segment_bytes=1, index_interval_bytes=0)
 LIMIT = 12

@@ -1,6 +1,6 @@
 """The checker of the Spark storm notices what is missing, doubled or foreign."""
 
-from barnabas.testing.spark_storm.sequence_check import compare
+from tests.support.pipelines.spark_storm.sequence_check import compare
 
 
 def numbers(*values: int) -> list[bytes | None]:

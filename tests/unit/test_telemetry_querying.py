@@ -7,9 +7,9 @@ import pytest
 
 pytest.importorskip("duckdb", reason="pip install 'barnabas[telemetry]'")
 
-from barnabas.telemetry.querying import ask
-from barnabas.telemetry.reading import Lake, LakeError
-from barnabas.testing.lake import h200, write_lake
+from barnabas.telemetry.lake.querying import ask
+from barnabas.telemetry.lake.reading import Lake, LakeError
+from tests.support.pipelines.lake import h200, write_lake
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,10 @@ import pytest
 
 pytest.importorskip("duckdb", reason="pip install 'barnabas[telemetry]'")
 
-from barnabas.telemetry.querying import ask, listings
-from barnabas.telemetry.reading import Lake, LakeError
-from barnabas.telemetry.tables import TABLES
-from barnabas.testing.lake import h200, write_lake
+from barnabas.telemetry.lake.querying import ask, listings
+from barnabas.telemetry.lake.reading import Lake, LakeError
+from barnabas.telemetry.lake.tables import TABLES
+from tests.support.pipelines.lake import h200, write_lake
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.telemetry.redrive import GROUP, Choice, Plan, Refusal, Tally, tally
+from barnabas.telemetry.jobs.redrive import GROUP, Choice, Plan, Refusal, Tally, tally
 
 
 def refusal(
@@ -76,6 +76,9 @@ def test_records_without_an_origin_stay_and_are_counted() -> None:
     plan = Plan(Choice(), {})
     assert not plan.takes(refusal(topic=None))
     assert plan.passed == {"no dlq.topic header": 1}
+    plan = Plan(Choice(), {})
+    assert not plan.takes(refusal(5, "unreadable-line", topic=b""))
+    assert plan.passed == {"a collector's line, never a message": 1}
 
 
 def test_reading_begins_where_something_can_be_due() -> None:

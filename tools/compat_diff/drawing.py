@@ -18,7 +18,7 @@ from barnabas.protocol.fields import Field, fields_at
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.protocol.records import TRANSACTIONAL
-from barnabas.testing.requests import batch
+from tests.support.talk.requests import batch
 from tools.compat_diff.comparing import UNKNOWN_ID
 from tools.compat_diff.dialogues.asking import (
     START_MS,

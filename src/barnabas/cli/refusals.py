@@ -10,7 +10,7 @@ from barnabas.cli.failure import CommandError, kafka_sentence
 from barnabas.cli.positions import At, End
 from barnabas.cli.reading import Reading, span
 from barnabas.model.ids import NO_GROUP
-from barnabas.telemetry.redrive import Plan, Refusal, Tally, reason_group, tally
+from barnabas.telemetry.jobs.redrive import Plan, Refusal, Tally, reason_group, tally
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message

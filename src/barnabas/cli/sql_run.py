@@ -18,6 +18,7 @@ from barnabas.cli.connection import (
     pairs,
     require_listener,
 )
+from barnabas.cli.durations import parse_duration_ms
 from barnabas.cli.extras import needs_extra
 from barnabas.cli.failure import CommandError, warn
 from barnabas.cli.output import plural, print_json, print_table, say
@@ -34,7 +35,6 @@ from barnabas.cli.telemetry_run import (
     stopped_by_signals,
     submitted_master,
 )
-from barnabas.cli.telemetry_sending import parse_interval_ms
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from barnabas.spark.sql.state import Status
     from barnabas.spark.sql.statements import Statement
     from barnabas.spark.sql.streams import Place
-    from barnabas.telemetry.session import SessionSettings
+    from barnabas.telemetry.jobs.session import SessionSettings
 
 HELP = """Run a file of SQL statements over topics.
 
@@ -115,12 +115,12 @@ def run(  # noqa: PLR0913 - one parameter an option
     with needs_extra("spark"):
         from barnabas.spark.sql.running import Script
         from barnabas.spark.sql.streams import Place
-        from barnabas.telemetry.session import SessionSettings
+        from barnabas.telemetry.jobs.session import SessionSettings
 
         name, text = given(file, execute)
         statements = parsed(name, text)
         folder = (state or Path(name).with_suffix(STATE_SUFFIX)).resolve()
-        trigger_ms = parse_interval_ms(trigger, "--trigger")
+        trigger_ms = parse_duration_ms(trigger, "--trigger")
         client = {"bootstrap.servers": bootstrap, **pairs(properties, "property")}
         request = Request(
             script=Script(name=name, folder=Path(name).resolve().parent, statements=statements),
@@ -178,8 +178,8 @@ def parsed(name: str, text: str) -> "Sequence[Statement]":
 def start(request: Request) -> None:
     """Start Spark, run the statements, and say what is next."""
     from barnabas.spark.sql.running import SESSION
-    from barnabas.telemetry.lake_lock import LakeBusyError, held
-    from barnabas.telemetry.session import SessionError, session
+    from barnabas.telemetry.jobs.session import SessionError, session
+    from barnabas.telemetry.lake.lake_lock import LakeBusyError, held
 
     folder = request.place.folder
     if not request.as_json:
@@ -280,7 +280,7 @@ def names_database(statement: "Statement") -> bool:
 
 def judged(text: str) -> tuple[str, int | None]:
     """Return why a stream stopped, and how many more starts can help."""
-    from barnabas.telemetry.causes import Remedy, explain
+    from barnabas.telemetry.findings.causes import Remedy, explain
 
     cause = explain(text)
     attempts = {

@@ -104,7 +104,7 @@ def only_state(folder: Path) -> Path:
 
 def is_held(folder: Path) -> bool:
     """Return whether a run works on a folder now."""
-    from barnabas.telemetry.lake_lock import LakeBusyError, held
+    from barnabas.telemetry.lake.lake_lock import LakeBusyError, held
 
     try:
         with held(str(folder)):

@@ -3,6 +3,7 @@
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from enum import StrEnum
@@ -17,33 +18,48 @@ from barnabas.cli.durations import parse_duration_ms
 from barnabas.cli.extras import needs_extra
 from barnabas.cli.failure import CommandError, warn
 from barnabas.cli.output import plural, say
+from barnabas.cli.telemetry_exporters import (
+    Dcgm,
+    Exporters,
+    Http,
+    Kubernetes,
+    ScrapeSettingsFile,
+    TargetFiles,
+    Timeout,
+    own_pages,
+)
 from barnabas.cli.telemetry_sending import (
     CLOSING,
     LINE_EVERY,
+    SPOOL_LIMIT,
     Display,
     Partitions,
     ProgressEvery,
     Refused,
     Speed,
+    SpoolFolder,
+    SpoolLimit,
+    Stop,
     Target,
     TickAfter,
     Topic,
     parse_instant_ms,
-    parse_interval_ms,
     parse_speed,
     report,
     sending,
 )
-from barnabas.telemetry.topics import REFUSED, SAMPLES
+from barnabas.telemetry.samples.topics import REFUSED, SAMPLES
 
 if TYPE_CHECKING:
-    from barnabas.telemetry.collecting import Collector, Item
-    from barnabas.telemetry.readings import Tally
-    from barnabas.telemetry.sources import Sources
+    from barnabas.telemetry.collect.collecting import Collector, Item
+    from barnabas.telemetry.collect.publishing import Publisher
+    from barnabas.telemetry.collect.sources import Sources
+    from barnabas.telemetry.samples.readings import Tally
 
 HELP = "Send GPU telemetry from dcgm-exporter, nvidia-smi or files to a topic."
 EPILOG = (
     "Examples: barnabas telemetry collect --dcgm gpu-node-1:9400 --dcgm gpu-node-2:9400 ; "
+    "barnabas telemetry collect --targets gpu-nodes.yml --spool spool --http :9401 ; "
     "barnabas telemetry collect --nvidia-smi --interval 1s ; "
     "barnabas telemetry collect --sample h200 --speed max --start now"
 )
@@ -67,15 +83,12 @@ class FormatChoice(StrEnum):
     AUTO = "auto"
     NVIDIA_SMI = "nvidia-smi"
     LONG = "long"
+    DCGM = "dcgm"
 
 
 Files = Annotated[
     list[Path] | None,
     typer.Argument(metavar="FILE...", help="CSV of nvidia-smi, or long CSV; .gz is fine."),
-]
-Dcgm = Annotated[
-    list[str] | None,
-    typer.Option(metavar="URL", help="A dcgm-exporter to scrape; may be repeated."),
 ]
 NvidiaSmi = Annotated[bool, typer.Option("--nvidia-smi", help="Run nvidia-smi on this machine.")]
 BundledSample = Annotated[
@@ -121,6 +134,7 @@ class Plan:
     hostname: str
     zone: tzinfo
     line_every_ms: int
+    http: str | None
     as_json: bool
 
 
@@ -129,7 +143,7 @@ class Request:
     """The source that the command line asks for."""
 
     files: list[Path]
-    dcgm: list[str]
+    exporters: Exporters
     nvidia_smi: bool
     sample: str | None
     file_format: FormatChoice
@@ -142,42 +156,63 @@ class Request:
     @property
     def source(self) -> str:
         """The kind of source, for the header of the messages."""
-        if self.dcgm:
+        if self.exporters:
             return "dcgm-exporter"
         return "nvidia-smi" if self.nvidia_smi else "sample" if self.sample else "csv"
 
     @property
     def is_live(self) -> bool:
         """Whether time goes on by itself."""
-        return bool(self.dcgm) or self.nvidia_smi or self.follow
+        return bool(self.exporters) or self.nvidia_smi or self.follow
 
     @property
     def layout(self) -> str:
         """The layout that suits: exporters have metrics one by one, the others all at once."""
-        return LayoutChoice.SAMPLE if self.dcgm else LayoutChoice.SNAPSHOT
+        return LayoutChoice.SAMPLE if self.exporters else LayoutChoice.SNAPSHOT
+
+    @property
+    def is_polled(self) -> bool:
+        """Whether the source looks by itself whether it is to end."""
+        return bool(self.exporters) or self.follow
+
+    @property
+    def interval_ms(self) -> int:
+        """How often to ask."""
+        default = DCGM_INTERVAL if self.exporters else SMI_INTERVAL
+        return parse_duration_ms(self.interval or default, "--interval")
 
     def check(self) -> None:
         """Refuse what does not go together."""
-        given = [bool(self.files), bool(self.dcgm), self.nvidia_smi, self.sample is not None]
+        given = [bool(self.files), bool(self.exporters), self.nvidia_smi, self.sample is not None]
         if sum(given) != 1:
-            raise CommandError("Name one source: files, --dcgm URL, --nvidia-smi or --sample h200")
+            raise CommandError(
+                "Name one source: files, exporters (--dcgm URL, --targets FILE, --kubernetes "
+                "SELECTOR or --settings FILE), --nvidia-smi or --sample h200"
+            )
         if self.follow and len(self.files) != 1:
             raise CommandError("--follow reads one file; name exactly one")
         if self.is_live and (self.loop > 1 or self.start != RECORDED):
             raise CommandError("--loop and --start are for recordings, not for live sources")
-        if (self.interval or self.rounds) and not (self.dcgm or self.nvidia_smi):
+        if (self.interval or self.rounds) and not (self.exporters or self.nvidia_smi):
             raise CommandError("--interval and --rounds are for --dcgm and --nvidia-smi")
+        if self.exporters.timeout is not None and not self.exporters:
+            raise CommandError("--timeout is for exporters")
+        if self.exporters and self.interval_ms <= 0:
+            raise CommandError("--interval is to be longer than nothing; write 30s")
 
     def items(self, sources: "Sources", speed: float, tick_ms: int) -> "Iterator[Item]":
         """Open the source."""
-        from barnabas.telemetry.inputs import FileFormat
+        from barnabas.telemetry.collect.inputs import FileFormat
 
-        if self.dcgm:
-            interval_ms = parse_interval_ms(self.interval or DCGM_INTERVAL, "--interval")
-            return sources.exporters(self.dcgm, interval_s=interval_ms / 1000, rounds=self.rounds)
+        if self.exporters:
+            return sources.exporters(
+                self.exporters.open(sources.is_stopping).targets,
+                interval_s=self.interval_ms / 1000,
+                timeout_s=self.exporters.timeout_s,
+                rounds=self.rounds,
+            )
         if self.nvidia_smi:
-            interval_ms = parse_interval_ms(self.interval or SMI_INTERVAL, "--interval")
-            return sources.nvidia_smi(interval_ms=interval_ms, rounds=self.rounds)
+            return sources.nvidia_smi(interval_ms=self.interval_ms, rounds=self.rounds)
         start_ms, end_ms = self.moved(speed, tick_ms)
         if self.sample is not None:
             return sources.sample(self.sample, loop=self.loop, start_ms=start_ms, end_ms=end_ms)
@@ -204,6 +239,10 @@ def collect(  # noqa: PLR0913 - one parameter an option
     files: Files = None,
     *,
     dcgm: Dcgm = None,
+    targets: TargetFiles = None,
+    kubernetes: Kubernetes = None,
+    settings: ScrapeSettingsFile = None,
+    timeout: Timeout = None,
     nvidia_smi: NvidiaSmi = False,
     sample: BundledSample = None,
     file_format: FileFormatOption = FormatChoice.AUTO,
@@ -218,6 +257,9 @@ def collect(  # noqa: PLR0913 - one parameter an option
     hostname: Hostname = None,
     tick: TickAfter = CLOSING,
     progress: ProgressEvery = LINE_EVERY,
+    spool: SpoolFolder = None,
+    spool_limit: SpoolLimit = SPOOL_LIMIT,
+    http: Http = None,
     topic: Topic = SAMPLES,
     refused_topic: Refused = REFUSED,
     partitions: Partitions = 4,
@@ -228,7 +270,7 @@ def collect(  # noqa: PLR0913 - one parameter an option
     """Collect telemetry."""
     request = Request(
         files=files or [],
-        dcgm=dcgm or [],
+        exporters=Exporters(dcgm or [], targets or [], kubernetes, settings, timeout),
         nvidia_smi=nvidia_smi,
         sample=sample,
         file_format=file_format,
@@ -245,6 +287,8 @@ def collect(  # noqa: PLR0913 - one parameter an option
         topic=topic,
         refused_topic=refused_topic,
         partitions=partitions,
+        spool=spool,
+        spool_limit=spool_limit,
     )
     plan = Plan(
         layout=layout,
@@ -252,7 +296,8 @@ def collect(  # noqa: PLR0913 - one parameter an option
         tick_ms=0 if request.is_live else parse_duration_ms(tick, "--tick"),
         hostname=hostname or _own_name(request),
         zone=_zone(timezone),
-        line_every_ms=parse_interval_ms(progress, "--progress"),
+        line_every_ms=parse_duration_ms(progress, "--progress"),
+        http=http,
         as_json=as_json,
     )
     with needs_extra("telemetry"):
@@ -260,41 +305,62 @@ def collect(  # noqa: PLR0913 - one parameter an option
 
 
 def _run(request: Request, target: Target, plan: Plan) -> None:
-    from barnabas.telemetry.collecting import Collector
-    from barnabas.telemetry.inputs import InputError
-    from barnabas.telemetry.live_smi import SmiError
-    from barnabas.telemetry.messages import Layout
-    from barnabas.telemetry.pacing import Pacer, RealClock
-    from barnabas.telemetry.readings import Tally
-    from barnabas.telemetry.scraping import EndpointError
-    from barnabas.telemetry.sources import Sources
+    from barnabas.telemetry.collect.collecting import Collector
+    from barnabas.telemetry.collect.inputs import InputError
+    from barnabas.telemetry.collect.live_smi import SmiError
+    from barnabas.telemetry.collect.pacing import Pacer, RealClock
+    from barnabas.telemetry.collect.sources import Sources
+    from barnabas.telemetry.collect.vitals import Vitals
+    from barnabas.telemetry.samples.messages import Layout
+    from barnabas.telemetry.samples.readings import Tally
 
-    clock, tally = RealClock(), Tally()
+    clock, tally, stop = RealClock(), Tally(), Stop(is_polled=request.is_polled)
+    vitals = Vitals(interval_s=request.interval_ms / 1000 if request.exporters else 0.0)
     layout = Layout(request.layout if plan.layout is LayoutChoice.AUTO else plan.layout)
     publisher = target.open(request.source)
-    display = Display(publisher, line_every_ms=plan.line_every_ms)
+    display = Display(
+        publisher,
+        line_every_ms=plan.line_every_ms,
+        watch=lambda: vitals.update(publisher.totals()),
+    )
     pacer = Pacer(plan.speed, clock, display.draw)
-    collector = Collector(publisher, pacer, layout=layout, source=request.source, tell=warn)
+    collector = Collector(
+        publisher, pacer, layout=layout, source=request.source, tell=warn, vitals=vitals
+    )
     sources = Sources(
         layout=layout,
         hostname=plan.hostname,
         zone=plan.zone,
         clock=clock,
         while_waiting=display.draw,
+        is_stopping=stop.requested,
         tally=tally,
     )
     try:
-        with sending(publisher, display):
+        pages = own_pages(plan.http, vitals) if plan.http else nullcontext()
+        with pages, sending(publisher, display, stop):
             _send(request.items(sources, plan.speed, plan.tick_ms), collector, display)
             if plan.tick_ms:
                 collector.tick(plan.hostname, plan.tick_ms)
-    except (InputError, EndpointError, SmiError) as error:
+    except (InputError, SmiError) as error:
         raise CommandError(str(error)) from error
-    seconds = time.monotonic() - display.started_s
+    _conclude(collector, tally, publisher, time.monotonic() - display.started_s, target, plan)
+
+
+def _conclude(
+    collector: "Collector",
+    tally: "Tally",
+    publisher: "Publisher",
+    seconds: float,
+    target: Target,
+    plan: Plan,
+) -> None:
     if not plan.as_json:
         _tell(collector, tally)
     extra = _extra(collector, tally)
     report(publisher, seconds, extra, topic=target.topic, as_json=plan.as_json)
+    if collector.is_without_any:
+        raise CommandError(f"No exporter gave a page ({collector.last_reason or 'no targets'})")
 
 
 def _send(items: "Iterator[Item]", collector: "Collector", display: Display) -> None:
@@ -307,6 +373,8 @@ def _send(items: "Iterator[Item]", collector: "Collector", display: Display) -> 
 def _tell(collector: "Collector", tally: "Tally") -> None:
     for url, times in collector.outages.items():
         say(f"{url} did not answer {plural(times, 'time')}")
+    if collector.skipped:
+        say(f"{plural(collector.skipped, 'round')} skipped: the ones before took too long")
     if tally.no_value:
         say(f"{plural(tally.no_value, 'cell')} without a value left out")
     if tally.unknown:
@@ -320,6 +388,8 @@ def _extra(collector: "Collector", tally: "Tally") -> dict[str, object]:
         "no_value": tally.no_value,
         "unknown": dict(tally.unknown),
         "outages": dict(collector.outages),
+        "scrapes": collector.scrapes,
+        "skipped_rounds": collector.skipped,
     }
 
 

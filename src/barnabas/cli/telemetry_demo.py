@@ -60,7 +60,7 @@ def demo(*, gpus: Gpus = 64, keep: Keep = False, out: Out = Path("report.html"))
     if not out.parent.is_dir():
         raise CommandError(f"There is no folder {out.parent}; make it, or pass another --out")
     with needs_extra("telemetry"), ExitStack() as stack:
-        from barnabas.telemetry.session import SessionError, check_java
+        from barnabas.telemetry.jobs.session import SessionError, check_java
 
         try:
             check_java()
@@ -120,8 +120,8 @@ class _Demo:
     def play(self, stack: ExitStack) -> None:
         """Go through all steps; what is started ends with the stack."""
         from barnabas.cli.telemetry_run import supervise
-        from barnabas.telemetry.jobs import SESSION
-        from barnabas.telemetry.session import SessionError, session
+        from barnabas.telemetry.jobs.jobs import SESSION
+        from barnabas.telemetry.jobs.session import SessionError, session
         from barnabas.testing.process import BrokerSubprocess
 
         self._say("Starting a broker")
@@ -153,7 +153,7 @@ class _Demo:
     def _send_recording(self, fleet_ms: int) -> None:
         """Send the recording, and a tick that says that time went on until the fleet begins."""
         from barnabas.cli.telemetry_collect import collect
-        from barnabas.telemetry.recording import phases
+        from barnabas.telemetry.samples.recording import phases
 
         spans = phases()
         start_ms = fleet_ms - GAP_MS - (spans[-1].end_ms - spans[0].start_ms)
@@ -181,8 +181,8 @@ class _Demo:
 
     def _request(self) -> "RunRequest":
         from barnabas.cli.telemetry_run import SHOW_EVERY_PLAIN_S, SHOW_EVERY_S, RunRequest
-        from barnabas.telemetry.jobs import JOBS, JobSettings
-        from barnabas.telemetry.session import SessionSettings
+        from barnabas.telemetry.jobs.jobs import JOBS, JobSettings
+        from barnabas.telemetry.jobs.session import SessionSettings
 
         lake = str(self.folder / "lake")
         scratch = {"spark.local.dir": str(self.folder / "scratch")}

@@ -9,12 +9,12 @@ import typer
 from barnabas.cli.connection import DEFAULT_BOOTSTRAP, Bootstrap, Json, Properties
 from barnabas.cli.failure import CommandError, warn
 from barnabas.cli.output import plural, print_json, print_table, say
-from barnabas.telemetry.topics import REFUSED
+from barnabas.telemetry.samples.topics import REFUSED
 
 if TYPE_CHECKING:
     from barnabas.cli.groups import Groups
     from barnabas.cli.refusals import Refusals
-    from barnabas.telemetry.redrive import Choice, Plan, Refusal, Tally
+    from barnabas.telemetry.jobs.redrive import Choice, Plan, Refusal, Tally
 
 dlq = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -40,7 +40,7 @@ def list_refusals(
 ) -> None:
     """Count what was refused by reason, and show the newest of it."""
     from barnabas.cli.refusals import Refusals
-    from barnabas.telemetry.redrive import tally
+    from barnabas.telemetry.jobs.redrive import tally
 
     refusals = Refusals(bootstrap, properties, topic)
     counts: dict[str, Tally] = {}
@@ -103,7 +103,7 @@ def redrive(  # noqa: PLR0913 - one parameter an option
     """
     from barnabas.cli.groups import Groups
     from barnabas.cli.refusals import Refusals, commits, learn
-    from barnabas.telemetry.redrive import GROUP, Choice, Plan
+    from barnabas.telemetry.jobs.redrive import GROUP, Choice, Plan
 
     if offset is not None and partition is None:
         raise CommandError("--offset names a record of one partition; pass --partition too")
@@ -162,7 +162,7 @@ def _remember(groups: "Groups", plan: "Plan", topic: str, reached: dict[int, int
 
 
 def _conclude(plan: "Plan", sent: int, *, execute: bool, as_json: bool) -> None:
-    from barnabas.telemetry.redrive import how_to_force
+    from barnabas.telemetry.jobs.redrive import how_to_force
 
     if as_json:
         print_json(

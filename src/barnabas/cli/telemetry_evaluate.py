@@ -12,7 +12,7 @@ from barnabas.cli.failure import CommandError
 from barnabas.cli.output import print_json, print_table, say
 
 if TYPE_CHECKING:
-    from barnabas.telemetry.evaluation import Label, Reported, Score
+    from barnabas.telemetry.findings.evaluation import Label, Reported, Score
 
 HELP = "Compare the findings in a lake with labels: precision and recall of each."
 EPILOG = (
@@ -45,8 +45,8 @@ def evaluate(
 ) -> None:
     """Print a row for each finding."""
     with needs_extra("telemetry"):
-        from barnabas.telemetry import evaluation
-        from barnabas.telemetry.thresholds import Thresholds
+        from barnabas.telemetry.findings import evaluation
+        from barnabas.telemetry.findings.thresholds import Thresholds
 
         for table in ("findings", "gold_10s"):
             if not (lake / table).is_dir():
@@ -56,14 +56,15 @@ def evaluate(
         if phases is not None:
             chosen = {each.gpu_id for each in truth}
             reported = [each for each in reported if each.gpu_id in chosen]
-        scores = evaluation.evaluate(truth, reported, windows, Thresholds(), tolerance)
+        intervals_s = evaluation.read_intervals(lake)
+        scores = evaluation.evaluate(truth, reported, windows, Thresholds(), tolerance, intervals_s)
     _print(scores, tolerance, as_json=as_json)
 
 
 def _truth(
     labels: Path | None, phases: Path | None, gpu: str | None, reported: "list[Reported]"
 ) -> "list[Label]":
-    from barnabas.telemetry import evaluation
+    from barnabas.telemetry.findings import evaluation
 
     try:
         if labels is not None and phases is None:
@@ -105,6 +106,12 @@ def _print(scores: "list[Score]", tolerance_s: float, *, as_json: bool) -> None:
     ]
     print_table(titles, rows)
     say(f"By windows of one GPU; {tolerance_s:g} s at the edges of a label do not count.")
+    for each in scores:
+        if each.not_looked_for:
+            say(
+                f"{each.finding}: {each.not_looked_for} labels were not looked for, as their cards "
+                "are not sampled often enough for it."
+            )
 
 
 def _rate(share: float | None) -> str | None:

@@ -13,8 +13,8 @@ from barnabas.cli.output import console, plural, say, table
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from barnabas.telemetry.job_progress import JobProgress, Totals
-    from barnabas.telemetry.supervising import Picture
+    from barnabas.telemetry.jobs.job_progress import JobProgress, Totals
+    from barnabas.telemetry.jobs.supervising import Picture
 
 TITLES = ("JOB", "STATE", "BATCHES", "ROWS", "ROWS/S", "LAG", "BATCH", "HELD", "WATERMARK")
 REASONS_SHOWN = 4

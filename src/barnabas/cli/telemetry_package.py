@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
 
 def package(*, out: Out = Path("barnabas.zip"), as_json: Json = False) -> None:
     """Write the zip and the main file."""
-    from barnabas.telemetry import packing
+    from barnabas.telemetry.jobs import packing
 
     if not out.parent.is_dir():
         raise CommandError(f"There is no folder {out.parent}; make it, or pass another --out")

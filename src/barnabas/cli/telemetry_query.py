@@ -13,8 +13,8 @@ from barnabas.cli.failure import CommandError, warn
 from barnabas.cli.output import plural, print_json, print_table, say
 
 if TYPE_CHECKING:
-    from barnabas.telemetry.querying import Answer
-    from barnabas.telemetry.reading import Lake
+    from barnabas.telemetry.lake.querying import Answer
+    from barnabas.telemetry.lake.reading import Lake
 
 HELP = """Ask the tables of a lake in SQL (DuckDB's); nothing is written, no other file is read.
 
@@ -48,7 +48,7 @@ def query(
     as_json: Json = False,
 ) -> None:
     """Ask the tables of a lake in SQL."""
-    from barnabas.telemetry.querying import ask
+    from barnabas.telemetry.lake.querying import ask
 
     found = open_lake(lake)
     if tables or sql is None:
@@ -74,7 +74,7 @@ def query(
 
 def open_lake(folder: Path) -> "Lake":
     """Return a lake, or say what to change."""
-    from barnabas.telemetry.reading import Lake
+    from barnabas.telemetry.lake.reading import Lake
 
     with worded():
         return Lake(folder)
@@ -87,14 +87,14 @@ class worded:  # noqa: N801 - reads as a phrase: with worded()
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        from barnabas.telemetry.reading import LakeError
+        from barnabas.telemetry.lake.reading import LakeError
 
         if isinstance(error, LakeError):
             raise CommandError(str(error)) from error
 
 
 def _list_tables(lake: "Lake", *, as_json: bool) -> None:
-    from barnabas.telemetry.querying import listings
+    from barnabas.telemetry.lake.querying import listings
 
     with worded():
         found = listings(lake)

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from barnabas.cli.connection import Json, Properties
+from barnabas.cli.durations import parse_duration_ms
 from barnabas.cli.failure import CommandError, warn
 from barnabas.cli.output import print_json, print_table, say
 from barnabas.cli.positions import parse_time_ms
 from barnabas.cli.telemetry_query import DEFAULT_LAKE, LakeFolder, open_lake, worded
-from barnabas.telemetry.thresholds import Thresholds
-from barnabas.telemetry.topics import REFUSED
+from barnabas.telemetry.findings.thresholds import Thresholds
+from barnabas.telemetry.samples.topics import REFUSED
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from barnabas.telemetry.report.model import Report
 
 HELP = """Write a report on the GPUs as one HTML page, and its summary to the terminal.
@@ -26,6 +29,14 @@ EPILOG = (
     "--to 2026-03-03T00:00Z --price-per-kwh 0.22 --currency EUR"
 )
 DEFAULT_PAGE = Path("report.html")
+
+Serve = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Serve the page until Ctrl-C; it refreshes itself."),
+]
+Refresh = Annotated[
+    str, typer.Option(help="With --serve: how old the page may get before it is made anew.")
+]
 
 
 def report(  # noqa: PLR0913 - one parameter an option
@@ -46,11 +57,21 @@ def report(  # noqa: PLR0913 - one parameter an option
     end: Annotated[str | None, typer.Option("--to", metavar="TIME", help="The same.")] = None,
     title: Annotated[str, typer.Option(help="The heading of the page.")] = "GPU fleet report",
     price_per_kwh: Annotated[
-        float, typer.Option(min=0, help="Money for a kWh, cooling included.")
-    ] = Thresholds.price_per_kwh,
+        float | None,
+        typer.Option(
+            min=0,
+            help="Money for a kWh, cooling included; that of the lake's settings if not given, "
+            f"or {Thresholds.price_per_kwh}.",
+        ),
+    ] = None,
     price_per_gpu_hour: Annotated[
-        float, typer.Option(min=0, help="Money for an hour of a card, working or not.")
-    ] = Thresholds.price_per_gpu_hour,
+        float | None,
+        typer.Option(
+            min=0,
+            help="Money for an hour of a card, working or not; that of the lake's settings if not "
+            f"given, or {Thresholds.price_per_gpu_hour}.",
+        ),
+    ] = None,
     currency: Annotated[str, typer.Option(help="A sign, or letters such as EUR.")] = "$",
     bootstrap: Annotated[
         str | None,
@@ -58,32 +79,86 @@ def report(  # noqa: PLR0913 - one parameter an option
             "--bootstrap", "-b", metavar="HOST:PORT", help="Count refused records at this broker."
         ),
     ] = None,
+    serve: Serve = None,
+    refresh: Refresh = "30s",
     as_json: Json = False,
     properties: Properties = None,
 ) -> None:
     """Write a report on the GPUs."""
+    from barnabas.telemetry.lake.reading import Lake
     from barnabas.telemetry.report.gathering import gather
     from barnabas.telemetry.report.model import Wish
 
+    kwh, gpu_hour = _prices(lake, price_per_kwh, price_per_gpu_hour)
     wish = Wish(
         title=title,
         gpu_id=gpu,
         start_s=_seconds(start, "--from"),
         end_s=_seconds(end, "--to"),
-        price_per_kwh=price_per_kwh,
-        price_per_gpu_hour=price_per_gpu_hour,
+        price_per_kwh=kwh,
+        price_per_gpu_hour=gpu_hour,
         currency=currency,
     )
     if wish.start_s is not None and wish.end_s is not None and wish.start_s >= wish.end_s:
         raise CommandError("--from must lie before --to")
+    if serve is not None:
+        if out is not None or as_json:
+            raise CommandError("--serve writes no file; leave --out and --json away")
+        _serve(lambda: gather(Lake(lake), wish, _refused(bootstrap, properties)), serve, refresh)
+        return
     with worded():
         made = gather(open_lake(lake), wish, _refused(bootstrap, properties))
-    page = _write(made, out, as_json=as_json)
+    _tell(made, _write(made, out, as_json=as_json), as_json=as_json)
+
+
+def _prices(
+    lake: Path, price_per_kwh: float | None, price_per_gpu_hour: float | None
+) -> tuple[float, float]:
+    """Return the prices to use: those of the options, else those that the lake keeps."""
+    from barnabas.telemetry.lake.prices import stored
+
+    kept = stored(lake)
+    return (
+        kept.price_per_kwh if price_per_kwh is None else price_per_kwh,
+        kept.price_per_gpu_hour if price_per_gpu_hour is None else price_per_gpu_hour,
+    )
+
+
+def _tell(made: "Report", page: Path | None, *, as_json: bool) -> None:
+    """Print what the report says, and where the page is."""
     if as_json:
         _print_document(made, page)
     else:
         _print_summary(made)
         say(f"\nThe page is {page}")
+
+
+def _serve(gather: "Callable[[], Report]", address: str, refresh: str) -> None:
+    """Serve the page until Ctrl-C or SIGTERM."""
+    import signal
+    import threading
+
+    from barnabas.telemetry.report.live import LivePage, LiveServer
+
+    refresh_s = parse_duration_ms(refresh, "--refresh") / 1000
+    if refresh_s < 1:
+        raise CommandError("--refresh must be 1s or longer")
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise CommandError(f"--serve {address!r} is no address; write HOST:PORT")
+    try:
+        server = LiveServer((host, int(port)), LivePage(gather, refresh_s))
+    except OSError as error:
+        raise CommandError(f"{address} cannot be served: {error.strerror or error}") from error
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    with server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        say(f"The page is at http://{host}:{server.server_port}/ until Ctrl-C")
+        sys.stdout.flush()
+        stop.wait()
+        server.shutdown()
 
 
 def _write(made: "Report", out: Path | None, *, as_json: bool) -> Path | None:
@@ -105,13 +180,20 @@ def _print_document(made: "Report", page: Path | None) -> None:
 
 
 def _print_summary(made: "Report") -> None:
-    from barnabas.telemetry.report.summary import cost_line, finding_rows, headline
+    from barnabas.telemetry.report.summary import (
+        cost_line,
+        finding_rows,
+        headline,
+        sampling_lines,
+    )
 
     say(headline(made))
     rows = finding_rows(made)
     if rows:
         say("")
         print_table(("FINDING", "GPUS", "EPISODES", "CARD TIME"), rows)
+    for line in sampling_lines(made):
+        say(line)
     cost = cost_line(made)
     if cost:
         say(f"\n{cost}")

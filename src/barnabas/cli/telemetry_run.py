@@ -22,18 +22,18 @@ from barnabas.cli.connection import (
     pairs,
     require_listener,
 )
+from barnabas.cli.durations import parse_duration_ms
 from barnabas.cli.extras import needs_extra
 from barnabas.cli.failure import CommandError, warn
 from barnabas.cli.output import say
-from barnabas.cli.telemetry_sending import parse_interval_ms
-from barnabas.telemetry.topics import SAMPLES
+from barnabas.telemetry.samples.topics import SAMPLES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from barnabas.telemetry.jobs import Job, JobSettings
-    from barnabas.telemetry.session import SessionSettings
-    from barnabas.telemetry.thresholds import Thresholds
+    from barnabas.telemetry.findings.thresholds import Thresholds
+    from barnabas.telemetry.jobs.jobs import Job, JobSettings
+    from barnabas.telemetry.jobs.session import SessionSettings
 
 HELP = """Run the streaming jobs: tables, findings and alerts from topic gpu-telemetry.
 
@@ -80,7 +80,9 @@ Trigger = Annotated[str, typer.Option(help="How often to look for more.")]
 FormatOption = Annotated[TableFormat, typer.Option(help="Parquet files, or with a Delta log.")]
 SettingsFile = Annotated[
     Path | None,
-    typer.Option("--settings", metavar="FILE", help="Thresholds as YAML; see docs/telemetry.md."),
+    typer.Option(
+        "--settings", metavar="FILE", help="Thresholds and prices as YAML; see docs/telemetry.md."
+    ),
 ]
 JobNames = Annotated[
     str | None, typer.Option("--jobs", metavar="NAME,...", help="Only these jobs.")
@@ -105,6 +107,14 @@ Every = Annotated[
     typer.Option(help="How often to show the state: 1s on a terminal, else 10s."),
 ]
 TopicOption = Annotated[str, typer.Option(help="Where the telemetry is.")]
+Rebind = Annotated[
+    bool,
+    typer.Option(
+        "--rebind",
+        help="Let a lake go on with another topic than it was filled from, a topic that was "
+        "created again, or another cluster; the topic is read from its beginning.",
+    ),
+]
 
 
 class Stoppable(Protocol):
@@ -126,6 +136,9 @@ class RunRequest:
     once: bool
     show_every_s: float
     as_json: bool
+    rebind: bool = False
+    prices: "Thresholds | None" = None
+    """From a settings file: reports on the lake use them."""
 
 
 def register(app: typer.Typer) -> None:
@@ -143,7 +156,8 @@ def run(  # noqa: PLR0913 - one parameter an option
     settings: SettingsFile = None,
     jobs: JobNames = None,
     topic: TopicOption = SAMPLES,
-    messages_a_batch: MessagesABatch = 400_000,
+    rebind: Rebind = False,
+    messages_a_batch: MessagesABatch = 200_000,
     driver_memory: DriverMemory = None,
     conf: Conf = None,
     log: Log = None,
@@ -153,10 +167,11 @@ def run(  # noqa: PLR0913 - one parameter an option
     properties: Properties = None,
 ) -> None:
     """Run the streaming jobs."""
+    thresholds = _thresholds(settings)
     place = lake if "://" in lake else str(Path(lake).resolve())
     with needs_extra("telemetry"):
-        from barnabas.telemetry.jobs import JobSettings
-        from barnabas.telemetry.session import SessionSettings
+        from barnabas.telemetry.jobs.jobs import JobSettings
+        from barnabas.telemetry.jobs.session import SessionSettings
 
         request = RunRequest(
             session=SessionSettings(
@@ -170,8 +185,8 @@ def run(  # noqa: PLR0913 - one parameter an option
                 bootstrap=bootstrap,
                 lake=place,
                 table_format=table_format.value,
-                thresholds=_thresholds(settings),
-                trigger_s=parse_interval_ms(trigger, "--trigger") / 1000,
+                thresholds=thresholds,
+                trigger_s=parse_duration_ms(trigger, "--trigger") / 1000,
                 messages_a_batch=messages_a_batch,
                 client=pairs(properties, "property"),
                 topic=topic,
@@ -180,6 +195,8 @@ def run(  # noqa: PLR0913 - one parameter an option
             once=once,
             show_every_s=every_s(every),
             as_json=as_json,
+            rebind=rebind,
+            prices=None if settings is None else thresholds,
         )
         require_listener(bootstrap)
         execute(request)
@@ -187,19 +204,63 @@ def run(  # noqa: PLR0913 - one parameter an option
 
 def execute(request: RunRequest) -> None:
     """Start Spark, run the jobs, and say what is next."""
-    from barnabas.telemetry.jobs import SESSION
-    from barnabas.telemetry.lake_lock import LakeBusyError, held
-    from barnabas.telemetry.session import SessionError, session
+    from barnabas.telemetry.jobs.jobs import SESSION
+    from barnabas.telemetry.jobs.session import SessionError, session
+    from barnabas.telemetry.lake import prices
+    from barnabas.telemetry.lake.lake import Lake
+    from barnabas.telemetry.lake.lake_identity import WrongSourceError
+    from barnabas.telemetry.lake.lake_lock import LakeBusyError, held
 
-    if not request.as_json:
-        warn(f"Starting Spark on {request.session.master or 'the submitted master'} ...")
     try:
-        with held(request.jobs.lake), session(request.session, SESSION) as spark:
-            supervise(spark, request)
-    except (LakeBusyError, SessionError) as error:
+        with held(request.jobs.lake):
+            bind(request.jobs, rebind=request.rebind)
+            if request.prices is not None:
+                prices.store(Lake(request.jobs.lake), request.prices)
+            if not request.as_json:
+                warn(f"Starting Spark on {request.session.master or 'the submitted master'} ...")
+            with session(request.session, SESSION) as spark:
+                supervise(spark, request)
+    except (LakeBusyError, SessionError, WrongSourceError) as error:
         raise CommandError(str(error)) from error
     if not request.as_json:
         say(footer(request))
+
+
+def bind(jobs: "JobSettings", *, rebind: bool = False) -> None:
+    """Make sure that the lake is filled from one topic only, and let it know which.
+
+    Raises `WrongSourceError`, before anything is started or written.
+    """
+    from confluent_kafka import KafkaException
+
+    from barnabas.telemetry.lake import lake_identity
+    from barnabas.telemetry.lake.lake import Lake
+    from barnabas.telemetry.lake.topic_identity import source_of
+    from barnabas.telemetry.samples import topic_setup
+
+    place = Lake(jobs.lake)
+    client = {"bootstrap.servers": jobs.bootstrap, **jobs.client}
+    try:
+        found = source_of(client, jobs.topic)
+        if not rebind:
+            lake_identity.check(place, found, jobs.topic)
+        if found is None and jobs.topic == SAMPLES:
+            topic_setup.create_missing(client)
+            found = source_of(client, jobs.topic)
+    except KafkaException as error:
+        cause = error.args[0].str()
+        raise CommandError(
+            f"{jobs.bootstrap} did not describe topic {jobs.topic}: {cause}"
+        ) from error
+    if found is None:
+        raise CommandError(
+            f'There is no topic "{jobs.topic}" at {jobs.bootstrap}; create it, or pass another '
+            "--topic"
+        )
+    if rebind:
+        lake_identity.rebind(place, found)
+    else:
+        lake_identity.record(place, found)
 
 
 def supervise(spark: "SparkSession", request: RunRequest, *, in_peace: bool = True) -> None:
@@ -210,7 +271,7 @@ def supervise(spark: "SparkSession", request: RunRequest, *, in_peace: bool = Tr
     from py4j.protocol import Py4JError
 
     from barnabas.cli.telemetry_live import display
-    from barnabas.telemetry.supervising import JobFailedError, Supervisor
+    from barnabas.telemetry.jobs.supervising import JobFailedError, Supervisor
 
     supervisor = Supervisor(spark, request.jobs, request.chosen, once=request.once)
     log = request.session.log
@@ -235,7 +296,7 @@ def stopped_by_signals(supervisor: Stoppable) -> Iterator[None]:
 
     def stop(number: int, _: FrameType | None) -> None:
         if supervisor.stop_requested:
-            from barnabas.telemetry.session import abandon
+            from barnabas.telemetry.jobs.session import abandon
 
             abandon()
             os._exit(128 + number)
@@ -262,7 +323,7 @@ def footer(request: RunRequest) -> str:
 
 def submitted_master(given: str | None) -> str | None:
     """Return the master: that of the command line, spark-submit's, or this machine."""
-    from barnabas.telemetry.session import GATEWAY
+    from barnabas.telemetry.jobs.session import GATEWAY
 
     return "local[*]" if given is None and GATEWAY not in os.environ else given
 
@@ -274,13 +335,13 @@ def _log(lake: str) -> Path | None:
 def every_s(given: str | None) -> float:
     """Return how often to show the state."""
     if given is not None:
-        return parse_interval_ms(given, "--every") / 1000
+        return parse_duration_ms(given, "--every") / 1000
     return SHOW_EVERY_S if sys.stdout.isatty() else SHOW_EVERY_PLAIN_S
 
 
 def _thresholds(path: Path | None) -> "Thresholds":
+    from barnabas.telemetry.findings.thresholds import Thresholds
     from barnabas.telemetry.settings_file import SettingsError, read
-    from barnabas.telemetry.thresholds import Thresholds
 
     if path is None:
         return Thresholds()
@@ -291,7 +352,7 @@ def _thresholds(path: Path | None) -> "Thresholds":
 
 
 def _chosen(names: str | None) -> "tuple[Job, ...]":
-    from barnabas.telemetry.jobs import JOBS
+    from barnabas.telemetry.jobs.jobs import JOBS
 
     if names is None:
         return JOBS

@@ -4,22 +4,30 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from barnabas.cli.connection import require_listener, settings
-from barnabas.cli.durations import format_duration, parse_duration_ms
+from barnabas.cli.durations import format_duration
 from barnabas.cli.failure import CommandError, warn
 from barnabas.cli.output import plural, print_json, say
 from barnabas.cli.progress import Progress, ProgressLines
+from barnabas.config.units import format_size, parse_size
 
 if TYPE_CHECKING:
-    from barnabas.telemetry.publishing import Publisher
+    from barnabas.telemetry.collect.publishing import Publisher
+    from barnabas.telemetry.collect.spool import Spool
 
 INTERRUPT_PATIENCE_S = 10.0
+INTERRUPT_PATIENCE_WAITING_S = 0.5
+"""Where no broker answers, or a spool keeps what is not delivered."""
+PROBE_TIMEOUT_S = 0.5
+SPOOL_LIMIT = "1GB"
+SPOOL_LIMIT_MIN = 65_536
 DRAW_EVERY_S = 0.1
 
 Topic = Annotated[str, typer.Option("--topic", help="Where to send.")]
@@ -47,6 +55,14 @@ ProgressEvery = Annotated[
         help="How often to print a line where stderr is not a terminal; 0s: never.",
     ),
 ]
+SpoolFolder = Annotated[
+    Path | None,
+    typer.Option("--spool", metavar="DIR", help="Keep messages here while no broker takes them."),
+]
+SpoolLimit = Annotated[
+    str,
+    typer.Option(metavar="SIZE", help="How much the spool may hold; then the oldest are dropped."),
+]
 LINE_EVERY = "10s"
 """The default of --progress."""
 
@@ -65,16 +81,6 @@ def parse_speed(text: str) -> float:
     if not 0 < speed < float("inf"):
         raise CommandError(f"--speed {text!r} is no speed; write 1, 10, 0.5 or max")
     return speed
-
-
-def parse_interval_ms(text: str, option: str) -> int:
-    """Read a span of time that may be shorter than a second: 30s, 0.5s, 100ms."""
-    word = text.strip().lower()
-    for unit, factor in (("ms", 1), ("s", 1000)):
-        number = word.removesuffix(unit)
-        if number != word and number.replace(".", "", 1).isdigit():
-            return round(float(number) * factor)
-    return parse_duration_ms(text, option)
 
 
 def parse_instant_ms(text: str, option: str) -> int:
@@ -101,17 +107,90 @@ class Target:
     refused_topic: str
     partitions: int
 
+    spool: Path | None = None
+    spool_limit: str = SPOOL_LIMIT
+
     def open(self, source: str) -> "Publisher":
         """Make sure of the topics and return the way in."""
-        from barnabas.telemetry.publishing import Publisher, ensure_topic
+        from barnabas.telemetry.collect.delivering import Delivery
+        from barnabas.telemetry.collect.publishing import Publisher
 
-        require_listener(self.bootstrap)
+        client = settings(self.bootstrap, self.properties)
+        spool = self._open_spool()
+        if spool is None:
+            require_listener(self.bootstrap)
+            self._ensure_topics()
+        is_ready = spool is None or self._prepare()
+        if not is_ready and spool is not None:
+            warn(f"No broker answered at {self.bootstrap}; messages will wait in {spool.folder}")
+        prepare = (lambda: True) if is_ready else self._prepare
+        delivery = Delivery(client, spool=spool, prepare=prepare, tell=warn)
+        names = {"topic": self.topic, "refused_topic": self.refused_topic}
+        return Publisher(delivery, **names, source=source)
+
+    def _prepare(self) -> bool:
+        """Make sure of the topics, if a broker answers."""
+        from confluent_kafka import KafkaException
+
+        try:
+            require_listener(self.bootstrap, PROBE_TIMEOUT_S)
+            self._ensure_topics()
+        except (CommandError, KafkaException):
+            return False
+        return True
+
+    def _ensure_topics(self) -> None:
+        from barnabas.telemetry.collect.publishing import ensure_topic
+
         client = settings(self.bootstrap, self.properties)
         for topic, partitions in ((self.topic, self.partitions), (self.refused_topic, 1)):
             warning = ensure_topic(client, topic, partitions=partitions)
             if warning and topic == self.topic:
                 warn(warning)
-        return Publisher(client, topic=self.topic, refused_topic=self.refused_topic, source=source)
+
+    def _open_spool(self) -> "Spool | None":
+        from barnabas.telemetry.collect.spool import Spool, SpoolError
+
+        try:
+            limit = parse_size(self.spool_limit)
+        except ValueError:
+            limit = -1
+        if limit < SPOOL_LIMIT_MIN:
+            raise CommandError(
+                f"--spool-limit {self.spool_limit!r} is no size; write 1GB, and 64KB at least"
+            )
+        if self.spool is None:
+            return None
+        try:
+            spool = Spool(self.spool, limit)
+        except SpoolError as error:
+            raise CommandError(str(error)) from error
+        if spool.damaged_bytes:
+            warn(f"{spool.damaged_bytes:,} bytes in {self.spool} were cut off and are left out")
+        return spool
+
+
+@dataclass
+class Stop:
+    """Ctrl-C and SIGTERM. The first asks a source that looks for it to end, a second one insists.
+
+    A source that cannot look, as it waits for another process, is interrupted by the first.
+    """
+
+    is_polled: bool = False
+    is_requested: bool = field(default=False, init=False)
+
+    def __call__(self, *_: object) -> None:
+        """Take a signal."""
+        if self.is_polled and not self.is_requested:
+            self.is_requested = True
+        else:
+            self.is_requested = True
+            raise KeyboardInterrupt
+
+    def requested(self) -> bool:
+        """Say whether to end."""
+        return self.is_requested
 
 
 class Display:
@@ -123,10 +202,15 @@ class Display:
         note: Callable[[], str] = lambda: "",
         *,
         line_every_ms: int,
+        watch: Callable[[], None] = lambda: None,
     ) -> None:
-        """Take how often to print a line where stderr is not a terminal."""
+        """Take how often to print a line where stderr is not a terminal.
+
+        `watch` is called as often as the display is drawn.
+        """
         self._publisher = publisher
         self._note = note
+        self._watch = watch
         self._progress = Progress("samples")
         self._lines = ProgressLines("samples", line_every_ms / 1000)
         self._drawn_s = 0.0
@@ -139,15 +223,28 @@ class Display:
         if now_s - self._drawn_s < DRAW_EVERY_S:
             return
         self._drawn_s = now_s
+        self._watch()
         account = self._publisher.account
         notes = [
             f"{account.refused:,} refused" if account.refused else "",
             f"{account.failed:,} FAILED ({self._publisher.trouble})" if account.failed else "",
+            *self._waiting(),
+            f"{account.dropped:,} DROPPED" if account.dropped else "",
             self._note(),
         ]
         note = "  ".join(each for each in notes if each)
         self._progress.update(account.samples, account.samples, note)
         self._lines.update(account.samples, note)
+
+    def _waiting(self) -> list[str]:
+        """Say what waits for a broker, and where."""
+        delivery = self._publisher.delivery
+        if not delivery.is_waiting:
+            return []
+        spool = delivery.spool
+        if spool is not None and spool.messages:
+            return [f"{spool.messages:,} kept ({spool.size:,} bytes)"]
+        return [f"{delivery.waiting:,} wait for a broker ({self._publisher.trouble})"]
 
     def close(self) -> None:
         """Take the line away."""
@@ -155,20 +252,35 @@ class Display:
 
 
 @contextmanager
-def sending(publisher: "Publisher", display: Display) -> Iterator[None]:
+def sending(publisher: "Publisher", display: Display, stop: Stop | None = None) -> Iterator[None]:
     """Flush whatever happens; Ctrl-C and SIGTERM end the sending, not the account of it."""
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    stop = stop or Stop()
+    delivery = publisher.delivery
+    delivery.while_full, delivery.is_stopping = display.draw, stop.requested
+    signals = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(each, stop) for each in signals]
     try:
         yield
-        publisher.finish(display.draw)
+        if stop.is_requested:
+            publisher.give_up(_patience_s(publisher))
+        else:
+            publisher.finish(display.draw)
     except KeyboardInterrupt:
-        publisher.give_up(INTERRUPT_PATIENCE_S)
+        publisher.give_up(_patience_s(publisher))
     except BaseException:
         publisher.give_up(INTERRUPT_PATIENCE_S)
         raise
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, handler in zip(signals, before, strict=True):
+            signal.signal(each, handler)
         display.close()
+
+
+def _patience_s(publisher: "Publisher") -> float:
+    """Return how long to wait for what is on its way when the command is to end."""
+    delivery = publisher.delivery
+    is_short = delivery.is_waiting or delivery.spool is not None
+    return INTERRUPT_PATIENCE_WAITING_S if is_short else INTERRUPT_PATIENCE_S
 
 
 def report(
@@ -176,7 +288,10 @@ def report(
 ) -> None:
     """Print the account; leave with exit code 1 where something was not delivered."""
     account = publisher.account
-    delivered = account.messages + account.refused - account.failed - account.unknown
+    spool = publisher.delivery.spool
+    kept = spool.messages if spool else 0
+    sent = account.found + account.messages + account.refused
+    delivered = sent - account.failed - account.unknown - account.dropped - kept
     if as_json:
         print_json(
             {
@@ -186,6 +301,8 @@ def report(
                 "delivered": delivered,
                 "failed": account.failed,
                 "undecided": account.unknown,
+                "kept": kept,
+                "dropped": account.dropped,
                 "refused": account.refused,
                 "first_refusals": [
                     {"where": each.where, "reason": each.reason} for each in account.first_refusals
@@ -197,10 +314,12 @@ def report(
         )
     else:
         _tell(publisher, seconds, topic)
-    if account.failed or account.unknown:
+    lost = account.failed + account.unknown + account.dropped
+    if lost:
+        reasons = [*account.failures, *(["the spool was full"] if account.dropped else [])]
         raise CommandError(
-            f"{account.failed + account.unknown:,} messages were not delivered "
-            f"({'; '.join(account.failures) or publisher.trouble or 'interrupted'})"
+            f"{lost:,} messages were not delivered "
+            f"({'; '.join(reasons) or publisher.trouble or 'interrupted'})"
         )
 
 
@@ -211,11 +330,11 @@ def _tell(publisher: "Publisher", seconds: float, topic: str) -> None:
         f"{plural(account.samples, 'sample')} in {plural(account.messages, 'message')} "
         f"to {topic} in {format_duration(seconds * 1000)} ({rate:,.0f} samples/s)"
     )
+    spool = publisher.delivery.spool
+    if spool is not None and spool.messages:
+        size = format_size(spool.size)
+        say(f"{plural(spool.messages, 'message')} ({size}) wait in {spool.folder} for a next start")
     if account.refused:
         say(f"{plural(account.refused, 'line')} could not be read; the first:")
         for each in account.first_refusals:
             say(f"  {each.where}: {each.reason}")
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt

@@ -26,15 +26,14 @@ from barnabas.cli.telemetry_sending import (
     TickAfter,
     Topic,
     parse_instant_ms,
-    parse_interval_ms,
     parse_speed,
     report,
     sending,
 )
-from barnabas.telemetry.topics import REFUSED, SAMPLES
+from barnabas.telemetry.samples.topics import REFUSED, SAMPLES
 
 if TYPE_CHECKING:
-    from barnabas.telemetry.publishing import Publisher
+    from barnabas.telemetry.collect.publishing import Publisher
     from barnabas.telemetry.simulation import Fault, FleetSettings, Simulation
     from barnabas.telemetry.simulation.dirt import Dirt
 
@@ -125,19 +124,19 @@ def simulate(  # noqa: PLR0913 - one parameter an option
         tick_ms=parse_duration_ms(tick, "--tick"),
         labels=labels,
         dirt_labels=dirt_labels,
-        line_every_ms=parse_interval_ms(progress, "--progress"),
+        line_every_ms=parse_duration_ms(progress, "--progress"),
         as_json=as_json,
     )
-    duration_ms = parse_interval_ms(duration, "--duration")
+    duration_ms = parse_duration_ms(duration, "--duration")
     with needs_extra("telemetry"):
-        from barnabas.telemetry.messages import Layout
+        from barnabas.telemetry.samples.messages import Layout
         from barnabas.telemetry.simulation import FleetSettings
 
         settings = FleetSettings(
             gpus=gpus,
             seed=seed,
             start_ms=_start_ms(start, request.speed, duration_ms + request.tick_ms),
-            interval_ms=_positive(parse_interval_ms(interval, "--interval"), "--interval"),
+            interval_ms=_positive(parse_duration_ms(interval, "--interval"), "--interval"),
             duration_ms=_positive(duration_ms, "--duration"),
             layout=Layout.SAMPLE if layout is LayoutChoice.SAMPLE else Layout.SNAPSHOT,
             faults=_faults(faults),
@@ -182,8 +181,8 @@ def _run(settings: "FleetSettings", request: Request, target: Target) -> None:
 def _send(
     fleet: "Simulation", dirt: "Dirt", publisher: "Publisher", display: Display, request: Request
 ) -> None:
-    from barnabas.telemetry.messages import Tick, encode_tick
-    from barnabas.telemetry.pacing import Pacer, RealClock
+    from barnabas.telemetry.collect.pacing import Pacer, RealClock
+    from barnabas.telemetry.samples.messages import Tick, encode_tick
 
     pacer = Pacer(request.speed, RealClock(), display.draw)
     samples, send = fleet.samples_per_message, publisher.send

@@ -5,9 +5,11 @@ They speak to any Kafka-compatible broker. `Producer` and `Consumer` block; `Asy
 says what to change.
 """
 
-from barnabas.client.aio import AsyncConsumer, AsyncProducer
+from barnabas.client.async_consumer import AsyncConsumer
+from barnabas.client.async_producer import AsyncProducer
 from barnabas.client.consumer import Consumer
 from barnabas.client.errors import (
+    ArgumentError,
     AuthenticationError,
     BrokerUnreachableError,
     ClientError,
@@ -15,17 +17,20 @@ from barnabas.client.errors import (
     GroupError,
     NotAllowedError,
     NotDeliveredError,
+    OffsetOutOfRangeError,
     RecordTooLargeError,
     SettingError,
     TopicExistsError,
     UnknownTopicError,
     UnsupportedError,
+    UsageError,
 )
 from barnabas.client.messages import Message, Record, SendResult
 from barnabas.client.producer import Producer
 from barnabas.model.ids import TopicPartition
 
 __all__ = [
+    "ArgumentError",
     "AsyncConsumer",
     "AsyncProducer",
     "AuthenticationError",
@@ -37,6 +42,7 @@ __all__ = [
     "Message",
     "NotAllowedError",
     "NotDeliveredError",
+    "OffsetOutOfRangeError",
     "Producer",
     "Record",
     "RecordTooLargeError",
@@ -46,4 +52,5 @@ __all__ = [
     "TopicPartition",
     "UnknownTopicError",
     "UnsupportedError",
+    "UsageError",
 ]

@@ -17,9 +17,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Self
 
+from barnabas.client.arguments import OutOfRange, Start, StartWord, as_count, as_timeout
+from barnabas.client.errors import ClosedError
 from barnabas.client.messages import Message
-from barnabas.client.session import OnPartitions, Session, Start
-from barnabas.client.settings import DEFAULT_BOOTSTRAP, Settings, for_consumer
+from barnabas.client.session import OnPartitions, Session
+from barnabas.client.settings import DEFAULT_BOOTSTRAP, Settings, for_consumer, group_start
 from barnabas.model.ids import TopicPartition
 
 # Long enough not to matter, short enough that Ctrl-C is noticed.
@@ -27,22 +29,33 @@ SLICE_S = 0.5
 
 
 class Consumer:
-    """Reads records; belongs to one thread."""
+    """Reads records; belongs to one thread. Another thread may close it, and nothing else."""
 
     def __init__(
         self,
         bootstrap: str = DEFAULT_BOOTSTRAP,
         *,
         group: str | None = None,
-        start: str = "beginning",
+        start: StartWord = "beginning",
+        out_of_range: OutOfRange = "error",
         auto_commit: bool = True,
         settings: Settings | None = None,
     ) -> None:
-        """`start` ("beginning" or "end") is for groups that have committed nothing yet."""
+        """`start` ("beginning" or "end") is for groups that have committed nothing yet.
+
+        `out_of_range` is for an offset that the log does not have, because it was deleted or never
+        written: "error" has `poll` raise `OffsetOutOfRangeError` until `seek`; "beginning" and
+        "end" read on from there, and say nothing.
+        """
+        begin = group_start(start, out_of_range, settings)
         properties = for_consumer(
-            bootstrap, group=group, start=start, auto_commit=auto_commit, settings=settings
+            bootstrap,
+            group=group,
+            auto_commit=auto_commit,
+            out_of_range=out_of_range,
+            settings=settings,
         )
-        self._session = Session(properties, grouped=group is not None)
+        self._session = Session(properties, grouped=group is not None, start=begin)
 
     def subscribe(
         self,
@@ -62,16 +75,12 @@ class Consumer:
         """Return the next message; None when the time is over, never without a timeout."""
         self._session.require_open()
         self._session.settle()
-        deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
-        while (message := self._session.take()) is None:
-            left_s = SLICE_S if deadline_s is None else deadline_s - time.monotonic()
-            self._session.fill(max(0.0, min(SLICE_S, left_s)))
-            if left_s <= 0:
-                return self._session.take()
-        return message
+        message = self._session.take()
+        return self._wait(as_timeout(timeout_s)) if message is None else message
 
     def poll_batch(self, count_max: int, timeout_s: float | None = None) -> list[Message]:
         """Return up to `count_max` messages, waiting only for the first of them."""
+        as_count(count_max)
         first = self.poll(timeout_s)
         messages = [] if first is None else [first]
         while messages and len(messages) < count_max:
@@ -88,7 +97,6 @@ class Consumer:
         wait: bool = True,
     ) -> None:
         """Commit every message handed out so far, or the given next offsets."""
-        self._session.settle()
         self._session.commit(offsets, wait=wait)
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
@@ -116,18 +124,18 @@ class Consumer:
         return self._session.offsets(partition)
 
     def close(self) -> None:
-        """Count the last message as done, commit where that is automatic, and leave."""
-        if not self._session.closed:
-            self._session.settle()
-        self._session.close()
+        """Count the last message as done, commit where that is automatic, and leave.
+
+        On another thread than the one that polls, the last message is not counted as done.
+        """
+        self._session.close(settled=True)
 
     def __iter__(self) -> Iterator[Message]:
-        while not self._session.closed:
-            message = self.poll(SLICE_S)
-            if message is not None:
-                yield message
+        self._session.require_open()
+        return self._until_closed()
 
     def __enter__(self) -> Self:
+        self._session.require_open()
         return self
 
     def __exit__(
@@ -136,7 +144,22 @@ class Consumer:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self._session.close()
+        self._session.close(settled=kind is None)
+
+    def _until_closed(self) -> Iterator[Message]:
+        while not self._session.closed:
+            try:
+                message = self.poll(SLICE_S)
+            except ClosedError:  # by another thread, while this one waited
+                return
+            if message is not None:
+                yield message
+
+    def _wait(self, timeout_s: float | None) -> Message | None:
+        deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            left_s = SLICE_S if deadline_s is None else deadline_s - time.monotonic()
+            self._session.fill(max(0.0, min(SLICE_S, left_s)))
+            message = self._session.take()
+            if message is not None or left_s <= 0:
+                return message

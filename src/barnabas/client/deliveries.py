@@ -11,29 +11,39 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError
 from confluent_kafka import Message as RawMessage
 
-from barnabas.client.errors import ClientError, NotDeliveredError, from_error, from_exception
+from barnabas.client.errors import ClientError, NotDeliveredError, UsageError, from_error
 from barnabas.client.messages import SendResult, result_from
+from barnabas.logs import get
 
 BREATH_RECORDS = 256
 PURGED = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 """Why records are not delivered that `close` gives up."""
 
+log = get("barnabas.client")
+
 OnDelivery = Callable[[KafkaError | None, RawMessage], None]
 
 
 def settling(future: Future[SendResult]) -> OnDelivery:
-    """Return the callback that ends a future with what became of its record."""
+    """Return the callback that ends a future with what became of its record.
+
+    A future runs the program's own callbacks when it ends. What these raise stays here, SystemExit
+    and KeyboardInterrupt included: it would stop librdkafka in the middle of the other reports.
+    """
 
     def on_delivery(error: KafkaError | None, message: RawMessage) -> None:
         if not future.set_running_or_notify_cancel():
             return
-        if error is None:
-            future.set_result(result_from(message))
-        else:
-            future.set_exception(failure(error, message))
+        try:
+            if error is None:
+                future.set_result(result_from(message))
+            else:
+                future.set_exception(failure(error, message))
+        except BaseException:
+            log.exception("a delivery callback failed")
 
     return on_delivery
 
@@ -51,6 +61,7 @@ class Deliveries:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self.new_future = loop.create_future
         self._arrived: deque[tuple[asyncio.Future[SendResult], KafkaError | None, RawMessage]] = (
             deque()
         )
@@ -58,20 +69,23 @@ class Deliveries:
         self._outstanding = 0
         self._progress = asyncio.Event()
 
-    def expect(self) -> asyncio.Future[SendResult]:
-        """Make the future of one more record."""
+    def require_loop(self) -> None:
+        """Raise where the caller runs in another event loop."""
+        if asyncio.get_running_loop() is not self._loop:
+            raise UsageError("this producer belongs to the event loop it was made in")
+
+    def expect(self) -> bool:
+        """Count on the report of one more record: only what librdkafka took is ever reported.
+
+        Return whether the loop should run now, for senders that never wait for anything else.
+        """
         self._outstanding += 1
-        return self._loop.create_future()
+        return self._outstanding % BREATH_RECORDS == 0
 
-    def forget(self) -> None:
-        """Count on one record less, which was never queued."""
-        self._outstanding -= 1
-        self._progress.set()
-
-    def refuse(self, future: asyncio.Future[SendResult], exception: KafkaException) -> None:
-        """Fail a record that was never queued."""
-        self.forget()
-        future.set_exception(from_exception(exception))
+    def finish(self) -> None:
+        """End the futures of a loop that is closed: it runs no drain any more."""
+        if self._loop.is_closed():
+            self._drain()
 
     def report(self, future: asyncio.Future[SendResult]) -> OnDelivery:
         """Return the callback for one record; it runs on the pump's thread."""
@@ -93,11 +107,6 @@ class Deliveries:
         self._progress.clear()
         await self._progress.wait()
 
-    async def breathe(self) -> None:
-        """Let the loop run now and then, for senders that never wait for anything else."""
-        if self._outstanding % BREATH_RECORDS == 0:
-            await asyncio.sleep(0)
-
     async def idle(self) -> None:
         """Wait until no record is out."""
         while self._outstanding:
@@ -110,12 +119,14 @@ class Deliveries:
             self._outstanding -= 1
             if future.done():
                 continue
-            with suppress(RuntimeError):  # the loop is closed: nothing can wait for it
+            try:
                 if error is None:
                     future.set_result(result_from(message))
                 else:
                     future.set_exception(failure(error, message))
                     if error.code() in PURGED:
                         future.exception()  # `close` raises, so that asyncio need not log each
+            except RuntimeError:
+                pass  # the loop is closed: nothing can wait for it
         with suppress(RuntimeError):
             self._progress.set()

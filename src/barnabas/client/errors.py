@@ -12,11 +12,16 @@ different reaction has its own class; the rest are plain `ClientError`s that kee
     AuthenticationError      the broker does not know who we are
     NotAllowedError          it knows, and says no
     UnsupportedError         this broker does not serve what was asked
+    OffsetOutOfRangeError    the log does not have the offset that a consumer wants to read
     SettingError             a setting has a name or value that does not exist
+    ArgumentError            a call was given a wrong word, number or type
+    UsageError               the call cannot be made here: in a callback, by a second thread
     ClosedError              the object was used after `close()`
 """
 
 from confluent_kafka import KafkaError, KafkaException
+
+from barnabas.model.ids import TopicPartition
 
 
 class ClientError(Exception):
@@ -65,6 +70,23 @@ class UnsupportedError(ClientError):
 
 class SettingError(ClientError):
     """A setting's name or value does not exist."""
+
+
+class ArgumentError(ClientError, ValueError):
+    """A call was given a wrong word, number or type."""
+
+
+class UsageError(ClientError):
+    """The call cannot be made here: in a callback, by a second thread, for what is not assigned."""
+
+
+class OffsetOutOfRangeError(ClientError):
+    """The log does not have the offset that the consumer wants to read next."""
+
+    def __init__(self, message: str, code: int, partition: TopicPartition, offset: int) -> None:
+        super().__init__(message, code)
+        self.partition = partition
+        self.offset = offset
 
 
 class ClosedError(ClientError):
@@ -150,7 +172,13 @@ _CLASSES: dict[int, tuple[type[ClientError], str]] = {
             "this broker does not serve the call",
             (KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION),
         ),
-        (SettingError, "", (KafkaError._INVALID_ARG, KafkaError._CONFLICT)),
+        (
+            ArgumentError,
+            'a topic name has 1 to 249 letters, digits, ".", "_" or "-"',
+            (KafkaError.TOPIC_EXCEPTION,),
+        ),
+        (ArgumentError, "", (KafkaError._INVALID_ARG,)),
+        (SettingError, "", (KafkaError._CONFLICT,)),
     )
     for code in codes
 }

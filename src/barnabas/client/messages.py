@@ -6,6 +6,8 @@ from typing import Any
 
 from confluent_kafka import Message as RawMessage
 
+from barnabas.client.errors import ArgumentError
+
 Data = bytes | str | None
 """A key or value: text is sent as UTF-8, None is Kafka's null (a tombstone, as a value)."""
 
@@ -47,7 +49,7 @@ class Record:
     partition: int | None = None
     """None lets the key choose, or the producer where there is no key."""
     timestamp_ms: int | None = None
-    """None means now."""
+    """Milliseconds since 1970, from 1 on; None means now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +71,11 @@ def to_bytes(data: Data) -> bytes | None:
 def to_header_list(headers: Headers) -> list[Header]:
     """Return headers as the pairs that go on the wire, in order."""
     pairs = headers.items() if isinstance(headers, Mapping) else headers
-    return [(name, to_bytes(value)) for name, value in pairs]
+    found = [(name, to_bytes(value)) for name, value in pairs]
+    for name, _ in found:
+        if not isinstance(name, str):
+            raise ArgumentError(f"the name of a header is a str, not {type(name).__name__}")
+    return found
 
 
 def produce_arguments(topic: str, record: Record) -> dict[str, Any]:
@@ -83,6 +89,10 @@ def produce_arguments(topic: str, record: Record) -> dict[str, Any]:
     if record.headers:
         arguments["headers"] = to_header_list(record.headers)
     if record.timestamp_ms is not None:
+        if record.timestamp_ms <= 0:  # librdkafka would take 0 for now
+            raise ArgumentError(
+                f"timestamp_ms={record.timestamp_ms} is not after 1970; leave it out for now"
+            )
         arguments["timestamp"] = record.timestamp_ms
     return arguments
 

@@ -13,12 +13,13 @@ import weakref
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import confluent_kafka
 
+from barnabas.client.arguments import as_records, as_timeout, refused_record
 from barnabas.client.deliveries import settling
-from barnabas.client.errors import ClosedError, NotDeliveredError, from_exception
+from barnabas.client.errors import ClientError, ClosedError, NotDeliveredError, from_exception
 from barnabas.client.messages import (
     Data,
     Headers,
@@ -35,7 +36,8 @@ from barnabas.client.settings import (
     setting_error,
 )
 
-ROOM_WAIT_S = 0.1
+REFUSALS = (TypeError, ValueError, OverflowError, AttributeError)
+"""What confluent-kafka raises for a record that cannot be sent."""
 
 OnResult = Callable[[Future[SendResult]], None]
 
@@ -72,6 +74,7 @@ class Producer:
         timestamp_ms: int | None = None,
     ) -> SendResult:
         """Send one record and wait until the broker has it."""
+        self._pump.require_no_callback()
         record = Record(
             value=value, key=key, headers=headers, partition=partition, timestamp_ms=timestamp_ms
         )
@@ -82,7 +85,9 @@ class Producer:
     ) -> Future[SendResult]:
         """Queue one record; the future ends with where it lies, or with a `ClientError`.
 
-        `on_result` is called with the finished future, on the producer's own thread.
+        `on_result` is called with the finished future, on a thread that serves delivery reports:
+        the producer's own, or one that flushes. It must not wait for other records. What it
+        raises is logged.
         """
         future: Future[SendResult] = Future()
         if on_result is not None:
@@ -91,32 +96,42 @@ class Producer:
         return future
 
     def send_batch(self, topic: str, records: Iterable[Record | Data]) -> list[SendResult]:
-        """Send many and wait for all; raises the first failure once every record is decided."""
-        futures = [self.send_async(topic, record) for record in records]
-        self._kafka.flush()
+        """Send many and wait for all; raises the first failure once every record is decided.
+
+        A record that cannot be sent ends the batch: those before it are sent, and it is raised.
+        """
+        self._require_open()
+        self._pump.require_no_callback()
+        try:
+            futures = [self.send_async(topic, record) for record in as_records(records)]
+        except ClientError:
+            self._pump.flush(None)
+            raise
+        self._pump.flush(None)
         return [future.result() for future in futures]
 
     def flush(self, timeout_s: float | None = None) -> None:
         """Return once every queued record is decided, or raise when the time is over."""
         self._require_open()
-        left = self._kafka.flush(-1 if timeout_s is None else timeout_s)
+        left = self._pump.flush(as_timeout(timeout_s))
         if left:
             raise NotDeliveredError(f"{left} records were still undelivered after {timeout_s} s")
 
-    def close(self, timeout_s: float = LAST_FLUSH_S) -> None:
+    def close(self, timeout_s: float | None = LAST_FLUSH_S) -> None:
         """Flush and stop; raises `NotDeliveredError` if records were left over after that time.
 
         Every future ends, in either case: that of a record that was left over with
-        `NotDeliveredError`.
+        `NotDeliveredError`. None waits until each record is delivered or has failed. Ctrl-C gives
+        up what is left at once.
         """
+        limit_s = as_timeout(timeout_s)
         self._closed = True
-        left = self._pump.shut(timeout_s)
+        left = self._pump.shut(limit_s)
         if left:
-            raise NotDeliveredError(
-                f"{left} records were not delivered within {timeout_s:g} s, and were given up"
-            )
+            raise given_up(left, limit_s)
 
     def __enter__(self) -> Self:
+        self._require_open()
         return self
 
     def __exit__(
@@ -129,12 +144,20 @@ class Producer:
 
     def _enqueue(self, topic: str, record: Record, future: Future[SendResult]) -> None:
         self._require_open()
-        arguments = produce_arguments(topic, record)
+        try:
+            arguments = produce_arguments(topic, record)
+            self._produce(arguments, future)
+        except ClientError:
+            raise
+        except REFUSALS as exception:
+            raise refused_record(topic, record, exception) from exception
+
+    def _produce(self, arguments: dict[str, Any], future: Future[SendResult]) -> None:
         while True:
             try:
                 self._kafka.produce(**arguments, on_delivery=settling(future))
             except BufferError:
-                self._kafka.poll(ROOM_WAIT_S)
+                self._pump.wait_for_room()
                 self._require_open()
             except confluent_kafka.KafkaException as exception:
                 future.set_exception(from_exception(exception))
@@ -147,6 +170,12 @@ class Producer:
     def _require_open(self) -> None:
         if self._closed:
             raise ClosedError("this producer is closed; make another one")
+
+
+def given_up(left: int, limit_s: float | None) -> NotDeliveredError:
+    """Say how many records a closing producer gave up."""
+    within = "" if limit_s is None else f" within {limit_s:g} s"
+    return NotDeliveredError(f"{left} records were not delivered{within}, and were given up")
 
 
 def open_producer(properties: dict[str, Setting]) -> confluent_kafka.Producer:

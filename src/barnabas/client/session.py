@@ -9,28 +9,51 @@ A message is done with when the next one is asked for, so a crash while working 
 to its being read again, never to its loss. `seek`, `pause` and a rebalance throw away what
 the buffer holds of their partitions; it is fetched again when it is wanted.
 
+Callbacks of the program run inside librdkafka's calls. What they raise waits until the call is
+over: confluent-kafka would throw away the messages that the call was about to return.
+
 Without a group, partitions are assigned by hand. librdkafka looks for a coordinator even
 then; whatever comes of that is ignored, so such a consumer works on brokers without groups.
 """
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal, TypeVar
+from typing import NamedTuple, TypeVar
 
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import Message as RawMessage
 from confluent_kafka import TopicPartition as RawPartition
 
-from barnabas.client.errors import ClosedError, GroupError, from_error, from_exception
+from barnabas.client.arguments import (
+    Place,
+    Start,
+    as_offsets,
+    as_partition,
+    as_partitions,
+    as_start,
+    as_topic,
+    as_topics,
+)
+from barnabas.client.assigning import LOGICAL, adopt, is_state, native, readmit
+from barnabas.client.errors import (
+    ClientError,
+    ClosedError,
+    GroupError,
+    OffsetOutOfRangeError,
+    UsageError,
+    from_error,
+    from_exception,
+)
 from barnabas.client.messages import Message, message_from
 from barnabas.client.settings import Setting, setting_error
+from barnabas.client.turns import Turn
 from barnabas.model.ids import TopicPartition
 
 READ_AHEAD = 500
 METADATA_TIMEOUT_S = 10.0
 
-START_NAMES = ("beginning", "end")
 NO_OFFSET_YET = {KafkaError._NO_OFFSET, KafkaError._STATE, KafkaError._UNKNOWN_PARTITION}
 COORDINATOR_TROUBLE = {
     KafkaError._UNSUPPORTED_FEATURE,
@@ -41,24 +64,40 @@ COORDINATOR_TROUBLE = {
     KafkaError.GROUP_AUTHORIZATION_FAILED,
 }
 
-Start = Literal["beginning", "end"] | int
-"""Where to begin: "beginning", "end", or an offset."""
 T = TypeVar("T")
 OnPartitions = Callable[[list[TopicPartition]], None]
 
 
-class Session:
-    """One confluent-kafka consumer with its buffer; not for several threads at once."""
+class Failure(NamedTuple):
+    """An error that stands in the place of a message."""
 
-    def __init__(self, properties: dict[str, Setting], *, grouped: bool) -> None:
+    place: TopicPartition | None
+    error: ClientError
+
+
+class Session:
+    """One confluent-kafka consumer with its buffer; one thread at a time may use it."""
+
+    def __init__(
+        self, properties: dict[str, Setting], *, grouped: bool, start: Place | None = None
+    ) -> None:
         try:
             self._kafka = confluent_kafka.Consumer(properties)
         except (KafkaException, TypeError, ValueError) as exception:
             raise setting_error(exception) from exception
         self._grouped = grouped
-        self._buffer: deque[RawMessage] = deque()
+        self._start = start
+        self._buffer: deque[RawMessage | Failure] = deque()
         self._handed_out: dict[TopicPartition, RawMessage] = {}
         self._next_offset: dict[TopicPartition, int] = {}
+        self._paused: set[TopicPartition] = set()
+        self._stopped: dict[TopicPartition, OffsetOutOfRangeError] = {}
+        self._turn = Turn(self.require_open)
+        self._reader: int | None = None
+        self._calls = 0
+        self._raised: BaseException | None = None
+        self._leaving: int | None = None
+        self._left = False
         self.closed = False
 
     def subscribe(
@@ -69,29 +108,36 @@ class Session:
         if not self._grouped:
             raise GroupError("subscribe needs a group: pass group=..., or use assign")
 
-        def assigned(_: object, partitions: list[RawPartition]) -> None:
+        def assigned(kafka: confluent_kafka.Consumer, partitions: list[RawPartition]) -> None:
+            self._call_back(self._call, adopt, kafka, partitions, self._start)
             if on_assign is not None:
-                on_assign(_plain(partitions))
+                self._call_back(on_assign, _plain(partitions))
 
         def revoked(_: object, partitions: list[RawPartition]) -> None:
             self.forget(_plain(partitions))
+            self._paused.difference_update(_plain(partitions))
             if on_revoke is not None:
-                on_revoke(_plain(partitions))
+                self._call_back(on_revoke, _plain(partitions))
 
-        self._call(
-            self._kafka.subscribe,
-            list(topics),
-            on_assign=assigned,
-            on_revoke=revoked,
-            on_lost=revoked,
-        )
+        with self._turn:
+            self._call(
+                self._kafka.subscribe,
+                as_topics(topics),
+                on_assign=assigned,
+                on_revoke=revoked,
+                on_lost=revoked,
+            )
 
     def assign(self, partitions: Iterable[TopicPartition], start: Start) -> None:
         """Read these partitions and no others, from one start."""
         self.require_open()
-        self.forget(list(self._next_offset))
-        native = [_native(each, self._resolve(each, start)) for each in partitions]
-        self._call(self._kafka.assign, native)
+        wanted, begin = as_partitions(partitions), as_start(start)
+        with self._turn:
+            placed = [native(each, self._resolve(each, begin)) for each in wanted]
+            for noted in (self._buffer, self._handed_out, self._next_offset, self._stopped):
+                noted.clear()
+            self._paused.clear()
+            self._call(self._kafka.assign, placed)
 
     def fill(self, timeout_s: float) -> None:
         """Wait for one message, unless one is buffered, then take along what else has arrived.
@@ -101,20 +147,27 @@ class Session:
         """
         if self._buffer:
             return
-        first = self._call(self._kafka.poll, timeout_s)
-        if first is None:
-            return
-        self._keep([first])
-        # `consume` with a timeout would wait for all it was asked for, not for the first.
-        self._keep(self._call(self._kafka.consume, READ_AHEAD, 0))
+        with self._turn:
+            self.require_open()
+            self._reader = threading.get_ident()
+            first = self._call(self._kafka.poll, timeout_s)
+            if first is not None:
+                self._keep([first])
+                # `consume` with a timeout would wait for all it was asked for, not for the first.
+                self._keep(self._call(self._kafka.consume, READ_AHEAD, 0))
+            self._after_callbacks()
+            if first is None and self._stopped:
+                # Raised again and again: a partition that stands still must not be overlooked.
+                self._buffer.extend(Failure(*each) for each in self._stopped.items())
 
     def take(self) -> Message | None:
         """Hand out the next buffered message, or raise the error that stands in its place."""
-        if not self._buffer:
+        try:
+            raw = self._buffer.popleft()
+        except IndexError:
             return None
-        raw = self._buffer.popleft()
-        if raw.error() is not None:
-            raise from_error(raw.error())
+        if isinstance(raw, Failure):
+            raise raw.error.with_traceback(None)
         message = message_from(raw)
         place = TopicPartition(message.topic, message.partition)
         self._handed_out[place] = raw
@@ -123,105 +176,197 @@ class Session:
 
     def settle(self) -> None:
         """Mark everything handed out so far as done, so that it may be committed."""
+        done, self._handed_out = self._handed_out, {}
         if self._grouped:
-            for raw in self._handed_out.values():
+            for raw in done.values():
                 self._store(raw)
-        self._handed_out.clear()
 
     def commit(self, offsets: Mapping[TopicPartition, int] | None, *, wait: bool) -> None:
-        """Commit given offsets, or everything that is done with."""
+        """Commit given offsets, or everything that was handed out."""
         self.require_open()
         if not self._grouped:
             raise GroupError("commit needs a group: pass group=... to the consumer")
-        try:
-            if offsets is None:
-                self._kafka.commit(asynchronous=not wait)
-            else:
-                native = [_native(place, offset) for place, offset in offsets.items()]
-                self._kafka.commit(offsets=native, asynchronous=not wait)
-        except KafkaException as exception:
-            if exception.args[0].code() != KafkaError._NO_OFFSET:
-                raise from_exception(exception) from exception
+        given = None if offsets is None else as_offsets(offsets)
+        with self._turn:
+            self.settle()
+            try:
+                if given is None:
+                    self._kafka.commit(asynchronous=not wait)
+                else:
+                    wanted = [native(place, offset) for place, offset in given.items()]
+                    self._kafka.commit(offsets=wanted, asynchronous=not wait)
+            except KafkaException as exception:
+                if exception.args[0].code() != KafkaError._NO_OFFSET:
+                    raise from_exception(exception) from exception
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Stop reading; what was read ahead goes back."""
-        for place in partitions:
-            self._call(self._kafka.pause, [_native(place)])
-            offset = self._first_buffered(place)
-            if offset is not None:
-                self.seek(place, offset)
+        self.require_open()
+        with self._turn:
+            for place in self._assigned(as_partitions(partitions)):
+                self._call(self._kafka.pause, [native(place)])
+                self._paused.add(place)
+                offset = self._first_buffered(place)
+                if offset is not None:
+                    self.seek(place, offset)
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         """Read on."""
-        self._call(self._kafka.resume, [_native(each) for each in partitions])
+        self.require_open()
+        with self._turn:
+            wanted = self._assigned(as_partitions(partitions))
+            self._call(self._kafka.resume, [native(each) for each in wanted])
+            self._paused.difference_update(wanted)
 
-    def seek(self, place: TopicPartition, start: Start) -> None:
+    def seek(self, partition: TopicPartition, start: Start) -> None:
         """Read on from elsewhere."""
         self.require_open()
-        self.forget([place])
-        self._call(self._kafka.seek, _native(place, self._resolve(place, start)))
+        place, begin = as_partition(partition), as_start(start)
+        with self._turn:
+            self._assigned([place])
+            target = native(place, self._resolve(place, begin))
+            self.forget([place])
+            self._seek(target)
 
-    def position(self, place: TopicPartition) -> int | None:
+    def position(self, partition: TopicPartition) -> int | None:
         """Return the offset that would be handed out next, if anything has been read."""
         self.require_open()
-        if place in self._next_offset:
-            return self._next_offset[place]
-        offset = int(self._call(self._kafka.position, [_native(place)])[0].offset)
+        place = as_partition(partition)
+        with self._turn:
+            if place in self._next_offset:
+                return self._next_offset[place]
+            offset = int(self._call(self._kafka.position, [native(place)])[0].offset)
         return offset if offset >= 0 else None
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
         """Drop what is buffered and noted of some partitions."""
         gone = set(partitions)
-        kept = [raw for raw in self._buffer if _place(raw) not in gone]
-        self._buffer = deque(kept)
+        self._buffer = deque(raw for raw in self._buffer if _place(raw) not in gone)
         for place in gone:
             self._handed_out.pop(place, None)
             self._next_offset.pop(place, None)
+            self._stopped.pop(place, None)
 
     def partitions(self, topic: str) -> list[TopicPartition]:
         """Return a topic's partitions, in order."""
         self.require_open()
-        found = self._call(self._kafka.list_topics, topic, METADATA_TIMEOUT_S).topics[topic]
+        name = as_topic(topic)
+        with self._turn:
+            found = self._call(self._kafka.list_topics, name, METADATA_TIMEOUT_S).topics[name]
         if found.error is not None:
             raise from_error(found.error)
-        return [TopicPartition(topic, number) for number in sorted(found.partitions)]
+        return [TopicPartition(name, number) for number in sorted(found.partitions)]
 
-    def offsets(self, place: TopicPartition) -> tuple[int, int]:
+    def offsets(self, partition: TopicPartition) -> tuple[int, int]:
         """Return a partition's first offset, and the one the next record will get."""
         self.require_open()
-        low, high = self._call(
-            self._kafka.get_watermark_offsets, _native(place), METADATA_TIMEOUT_S
-        )
+        place = as_partition(partition)
+        with self._turn:
+            low, high = self._call(
+                self._kafka.get_watermark_offsets, native(place), METADATA_TIMEOUT_S
+            )
         return int(low), int(high)
 
-    def close(self) -> None:
-        """Leave the group, committing what is done with where commits are automatic."""
-        if not self.closed:
-            self.closed = True
-            self._kafka.close()
+    def close(self, *, settled: bool) -> None:
+        """Leave the group, committing what is done with where commits are automatic.
+
+        Another thread that polls leaves first. What that one is working on is not done with.
+        """
+        self.closed = True
+        with self._turn.waited_for():
+            if self._calls:  # by a callback: librdkafka cannot be closed inside one of its calls
+                return
+            self._leave(settled=settled and self._reader in (None, threading.get_ident()))
 
     def require_open(self) -> None:
-        """Raise where the session has ended."""
-        if self.closed:
+        """Raise where the session has ended; callbacks of its last moments may still use it."""
+        if self.closed and threading.get_ident() != self._leaving:
             raise ClosedError("this consumer is closed; make another one")
 
-    def _resolve(self, place: TopicPartition, start: Start) -> int:
+    def _leave(self, *, settled: bool) -> None:
+        if self._left:
+            return
+        self._left = True
+        self._leaving = threading.get_ident()
+        try:
+            if settled:
+                self.settle()
+        finally:
+            try:
+                self._call(self._kafka.close)
+            finally:
+                self._leaving = None
+        self._after_callbacks()
+
+    def _resolve(self, place: TopicPartition, start: Place | int) -> int:
         # librdkafka looks "beginning" and "end" up in the background, and a seek made
         # meanwhile is undone when the answer comes: records would be read twice.
         if isinstance(start, int):
             return start
-        return self.offsets(place)[START_NAMES.index(start)]
+        return self.offsets(place)[0 if start == "beginning" else 1]
+
+    def _seek(self, target: RawPartition) -> None:
+        try:
+            self._kafka.seek(target)
+        except KafkaException as exception:
+            if not is_state(exception):
+                raise from_exception(exception) from exception
+            self._call(readmit, self._kafka, target, paused=self._paused, done=self._done_offsets())
+
+    def _assigned(self, wanted: list[TopicPartition]) -> list[TopicPartition]:
+        """Return partitions that are assigned to this consumer, or say which one is not."""
+        have = set(_plain(self._call(self._kafka.assignment)))
+        for place in wanted:
+            if place not in have:
+                raise UsageError(f"partition {place} is not assigned to this consumer now")
+        return wanted
+
+    def _done_offsets(self) -> dict[TopicPartition, int]:
+        """Return what the next commit would commit, of the partitions that were read."""
+        at_hand = {place: int(raw.offset()) for place, raw in self._handed_out.items()}
+        return {**self._next_offset, **at_hand} if self._grouped else {}
 
     def _keep(self, read: Iterable[RawMessage]) -> None:
-        self._buffer.extend(raw for raw in read if self._matters(raw))
+        for raw in read:
+            if raw.error() is None:
+                self._buffer.append(raw)
+            else:
+                self._keep_error(raw)
 
-    def _matters(self, raw: RawMessage) -> bool:
-        if raw.error() is None:
-            return True
+    def _keep_error(self, raw: RawMessage) -> None:
         code = raw.error().code()
         if code == KafkaError._PARTITION_EOF:
-            return False
-        return self._grouped or code not in COORDINATOR_TROUBLE
+            return
+        if code == KafkaError._AUTO_OFFSET_RESET:
+            self._keep_reset(raw)
+        elif self._grouped or code not in COORDINATOR_TROUBLE:
+            self._buffer.append(Failure(_place(raw), from_error(raw.error())))
+
+    def _keep_reset(self, raw: RawMessage) -> None:
+        """Take in that a partition stopped: it has no committed offset, or one out of range."""
+        place, offset = TopicPartition(raw.topic(), raw.partition()), raw.offset()
+        if offset is None and self._start is not None:
+            self._seek(native(place, LOGICAL[self._start]))
+            return
+        if offset is None:
+            self._buffer.append(Failure(place, from_error(raw.error())))
+            return
+        self._stopped[place] = self._out_of_range(place, int(offset), raw.error().code())
+        self._buffer.append(Failure(place, self._stopped[place]))
+
+    def _out_of_range(self, place: TopicPartition, offset: int, code: int) -> OffsetOutOfRangeError:
+        try:
+            first, end = self.offsets(place)
+            held = f"the log has offsets {first} to {end - 1}" if end > first else "it is empty"
+        except ClientError as error:
+            held = f"which ones it has could not be asked ({error})"
+        return OffsetOutOfRangeError(
+            f"partition {place} does not have offset {offset}; {held}. Use seek to go on from "
+            'one of them, or make the consumer with out_of_range="beginning" or "end"',
+            code,
+            place,
+            offset,
+        )
 
     def _store(self, raw: RawMessage) -> None:
         try:
@@ -232,22 +377,42 @@ class Session:
                 raise from_exception(exception) from exception
 
     def _first_buffered(self, place: TopicPartition) -> int | None:
-        found = (raw.offset() for raw in self._buffer if _place(raw) == place)
-        return next(found, None)
+        for raw in self._buffer:
+            if not isinstance(raw, Failure) and _place(raw) == place:
+                return int(raw.offset())
+        return None
+
+    def _call_back(self, callback: Callable[..., object], *arguments: object) -> None:
+        """Run a callback inside librdkafka; what it raises is raised once librdkafka is done."""
+        try:
+            callback(*arguments)
+        except BaseException as error:  # noqa: BLE001 - raised after librdkafka's call
+            self._raised = self._raised or error
+
+    def _after_callbacks(self) -> None:
+        """Do what callbacks want done outside librdkafka: raise, or close."""
+        raised, self._raised = self._raised, None
+        try:
+            if self.closed:
+                self._leave(settled=False)
+        finally:
+            if raised is not None:
+                raise raised
 
     def _call(self, method: Callable[..., T], *arguments: object, **named: object) -> T:
+        self._calls += 1
         try:
             return method(*arguments, **named)
         except KafkaException as exception:
             raise from_exception(exception) from exception
+        finally:
+            self._calls -= 1
 
 
-def _place(raw: RawMessage) -> TopicPartition:
+def _place(raw: RawMessage | Failure) -> TopicPartition | None:
+    if isinstance(raw, Failure):
+        return raw.place
     return TopicPartition(raw.topic(), raw.partition())
-
-
-def _native(place: TopicPartition, offset: int = confluent_kafka.OFFSET_INVALID) -> RawPartition:
-    return RawPartition(place.topic, place.partition, offset)
 
 
 def _plain(partitions: list[RawPartition]) -> list[TopicPartition]:

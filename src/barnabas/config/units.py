@@ -8,18 +8,14 @@ KB and KiB are the same 1024 bytes: every default here is a power of two, and a 
 import re
 from collections.abc import Mapping
 
-from barnabas.model.settings import DAY_MS, GIB, HOUR_MS, KIB, MIB, MINUTE_MS, SECOND_MS, UNLIMITED
+from barnabas.model.durations import UNITS_MS, parse_duration_ms
+from barnabas.model.settings import GIB, KIB, MIB, UNLIMITED
 
 TIB = 1024 * GIB
 
 _SIZES: Mapping[str, int] = {"TB": TIB, "GB": GIB, "MB": MIB, "KB": KIB, "B": 1}
-_TIMES: Mapping[str, int] = {
-    "d": DAY_MS,
-    "h": HOUR_MS,
-    "m": MINUTE_MS,
-    "s": SECOND_MS,
-    "ms": 1,
-}
+_TIMES = {unit: UNITS_MS[unit] for unit in ("d", "h", "m", "s", "ms")}
+_UNLIMITED = ("unlimited", "-1")
 _NUMBER_AND_UNIT = re.compile(r"([0-9]+)(?:\.([0-9]+))?\s*([A-Za-z]*)", re.ASCII)
 _BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
@@ -34,7 +30,10 @@ def parse_size(text: str) -> int:
 
 def parse_time(text: str) -> int:
     """Return a number of milliseconds, or raise ValueError."""
-    return _parse(text, {"": 1, "min": MINUTE_MS, **_TIMES})
+    stripped = text.strip()
+    if stripped.isascii() and stripped.isdecimal():
+        return int(stripped)
+    return UNLIMITED if stripped.lower() in _UNLIMITED else parse_duration_ms(stripped)
 
 
 def parse_boolean(text: str) -> bool:
@@ -64,7 +63,7 @@ def format_time(time_ms: int) -> str:
 
 def _parse(text: str, scale: Mapping[str, int]) -> int:
     stripped = text.strip()
-    if stripped.lower() in ("unlimited", "-1"):
+    if stripped.lower() in _UNLIMITED:
         return UNLIMITED
     found = _NUMBER_AND_UNIT.fullmatch(stripped)
     if found is None or found[3].lower() not in scale:

@@ -11,10 +11,11 @@ controller and is not refuses in the same way: nothing is passed on twice.
 from collections.abc import Callable
 from typing import Any
 
-from barnabas.handlers.alter_configs import Resource
+from barnabas.handlers.admin.alter_configs import Resource
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.node.node import Node
+from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.apis import APIS, response_class
 from barnabas.protocol.codec import encoder
 from barnabas.protocol.headers import RequestHeader
@@ -52,23 +53,20 @@ TIMEOUT_MS = 10_000
 MEMBERSHIP_TIMEOUT_MS = 60_000
 """A voter is taken in once it has caught up."""
 
-ADD_RAFT_VOTER = 80
-REMOVE_RAFT_VOTER = 81
-
 FORWARDED = {
-    19: "CreateTopics",
-    20: "DeleteTopics",
-    33: "AlterConfigs",
-    37: "CreatePartitions",
-    43: "ElectLeaders",
-    44: "IncrementalAlterConfigs",
-    45: "AlterPartitionReassignments",
-    46: "ListPartitionReassignments",
-    55: "DescribeQuorum",
-    57: "UpdateFeatures",
-    64: "UnregisterBroker",
-    ADD_RAFT_VOTER: "AddRaftVoter",
-    REMOVE_RAFT_VOTER: "RemoveRaftVoter",
+    ApiKey.CREATE_TOPICS: "CreateTopics",
+    ApiKey.DELETE_TOPICS: "DeleteTopics",
+    ApiKey.ALTER_CONFIGS: "AlterConfigs",
+    ApiKey.CREATE_PARTITIONS: "CreatePartitions",
+    ApiKey.ELECT_LEADERS: "ElectLeaders",
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: "IncrementalAlterConfigs",
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: "AlterPartitionReassignments",
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: "ListPartitionReassignments",
+    ApiKey.DESCRIBE_QUORUM: "DescribeQuorum",
+    ApiKey.UPDATE_FEATURES: "UpdateFeatures",
+    ApiKey.UNREGISTER_BROKER: "UnregisterBroker",
+    ApiKey.ADD_RAFT_VOTER: "AddRaftVoter",
+    ApiKey.REMOVE_RAFT_VOTER: "RemoveRaftVoter",
 }
 
 NOT_HERE = "this broker is not the controller, and the controller did not answer; try again"
@@ -86,7 +84,7 @@ def pass_on(node: Node, header: RequestHeader, request: Message, body: bytes) ->
     if controller is None:
         answer.complete(refuse(header, request))
         return answer
-    slow = header.api_key in (ADD_RAFT_VOTER, REMOVE_RAFT_VOTER)
+    slow = header.api_key in (ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER)
     asked = node.peers.pass_on(
         controller,
         header.api_key,

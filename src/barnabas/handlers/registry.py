@@ -5,68 +5,75 @@ rows use the generated codecs; Produce and Fetch bring their own. A handler retu
 a `Pending` one; None is no answer at all.
 
 There are two listeners. Clients reach `SERVED`; other brokers reach `PEER_SERVED` as well, which
-is how a cluster holds itself together and is nobody else's business.
+is how the brokers of a cluster work together. Clients cannot call those.
 """
 
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from barnabas.handlers import (
-    add_offsets_to_txn,
-    add_partitions_to_txn,
-    allocate_producer_ids,
+from barnabas.handlers import forwarding, sasl
+from barnabas.handlers.admin import (
     alter_configs,
-    alter_partition,
     alter_partition_reassignments,
     alter_replica_log_dirs,
-    broker_heartbeat,
-    broker_registration,
-    consumer_group_describe,
-    consumer_group_heartbeat,
     create_partitions,
     create_topics,
-    delete_groups,
-    delete_records,
     delete_topics,
-    describe_cluster,
     describe_configs,
-    describe_groups,
     describe_log_dirs,
-    describe_producers,
-    describe_topic_partitions,
-    describe_transactions,
     elect_leaders,
-    end_txn,
-    fetch,
+    list_config_resources,
+    list_partition_reassignments,
+)
+from barnabas.handlers.api_versions import ApiVersionsHandler
+from barnabas.handlers.cluster import (
+    alter_partition,
+    broker_heartbeat,
+    broker_registration,
+    describe_cluster,
+    describe_topic_partitions,
+    metadata,
+    quorum,
+    unregister_broker,
+    update_features,
+)
+from barnabas.handlers.context import RequestContext
+from barnabas.handlers.groups import (
+    consumer_group_describe,
+    consumer_group_heartbeat,
+    delete_groups,
+    describe_groups,
     find_coordinator,
-    forwarding,
     heartbeat,
-    init_producer_id,
     join_group,
     leave_group,
-    list_config_resources,
     list_groups,
-    list_offsets,
-    list_partition_reassignments,
-    list_transactions,
-    metadata,
     offset_commit,
     offset_delete,
     offset_fetch,
+    sync_group,
+)
+from barnabas.handlers.produce_fetch import (
+    delete_records,
+    fetch,
+    list_offsets,
     offset_for_leader_epoch,
     produce,
-    quorum,
-    sasl,
-    sync_group,
+)
+from barnabas.handlers.shapes import Shapes
+from barnabas.handlers.transactions import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
+    allocate_producer_ids,
+    describe_producers,
+    describe_transactions,
+    end_txn,
+    init_producer_id,
+    list_transactions,
     txn_offset_commit,
-    unregister_broker,
-    update_features,
     write_txn_markers,
 )
-from barnabas.handlers.api_versions import ApiVersionsHandler
-from barnabas.handlers.context import RequestContext
-from barnabas.handlers.shapes import Shapes
 from barnabas.model.errors import WireError
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
@@ -74,6 +81,7 @@ from barnabas.node.node import Node
 from barnabas.node.peers import KEYS
 from barnabas.protocol import fetch as fetch_codec
 from barnabas.protocol import produce as produce_codec
+from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.apis import APIS, request_class, response_class
 from barnabas.protocol.codec import decoder, encoder
 from barnabas.protocol.headers import (
@@ -91,8 +99,8 @@ Handler = Callable[[Node, Any, RequestContext], Any]
 Answer = list[Chunk] | Pending[list[Chunk]] | None
 """The chunks of a response, header included and length not; or a promise of them; or nothing."""
 
-PRODUCE = 0
-FETCH = 1
+PRODUCE, FETCH = int(ApiKey.PRODUCE), int(ApiKey.FETCH)
+"""As plain numbers, since every request is compared with them."""
 
 
 class Api(NamedTuple):
@@ -104,72 +112,72 @@ class Api(NamedTuple):
 
 
 SERVED: dict[int, Api] = {
-    PRODUCE: Api(3, 13, produce.handle),
-    FETCH: Api(4, 18, fetch.handle),
-    2: Api(1, 11, list_offsets.handle),
-    3: Api(0, 13, metadata.handle),
-    8: Api(2, 10, offset_commit.handle),
-    9: Api(1, 10, offset_fetch.handle),
-    10: Api(0, 6, find_coordinator.handle),
-    16: Api(0, 5, list_groups.handle),
-    11: Api(0, 9, join_group.handle),
-    12: Api(0, 4, heartbeat.handle),
-    13: Api(0, 5, leave_group.handle),
-    14: Api(0, 5, sync_group.handle),
-    15: Api(0, 6, describe_groups.handle),
-    17: Api(0, 1, sasl.handle_handshake),
-    API_VERSIONS: Api(0, 4, lambda *_: None),
-    19: Api(2, 7, create_topics.handle),
-    20: Api(1, 6, delete_topics.handle),
-    21: Api(0, 2, delete_records.handle),
-    22: Api(0, 5, init_producer_id.handle),
-    23: Api(2, 4, offset_for_leader_epoch.handle),
-    28: Api(0, 5, txn_offset_commit.handle),
-    24: Api(0, 5, add_partitions_to_txn.handle),
-    25: Api(0, 4, add_offsets_to_txn.handle),
-    26: Api(0, 5, end_txn.handle),
-    27: Api(1, 2, write_txn_markers.handle),
-    32: Api(1, 4, describe_configs.handle),
-    33: Api(0, 2, alter_configs.handle),
-    34: Api(1, 2, alter_replica_log_dirs.handle),
-    35: Api(1, 5, describe_log_dirs.handle),
-    36: Api(0, 2, sasl.handle_authenticate),
-    37: Api(0, 3, create_partitions.handle),
-    42: Api(0, 2, delete_groups.handle),
-    44: Api(0, 1, alter_configs.handle_incremental),
-    47: Api(0, 0, offset_delete.handle),
-    60: Api(0, 2, describe_cluster.handle),
-    68: Api(0, 1, consumer_group_heartbeat.handle),
-    69: Api(0, 1, consumer_group_describe.handle),
-    65: Api(0, 0, describe_transactions.handle),
-    66: Api(0, 2, list_transactions.handle),
-    61: Api(0, 0, describe_producers.handle),
-    74: Api(0, 1, list_config_resources.handle),
-    75: Api(0, 0, describe_topic_partitions.handle),
-    43: Api(0, 2, elect_leaders.handle),
-    45: Api(0, 1, alter_partition_reassignments.handle),
-    46: Api(0, 0, list_partition_reassignments.handle),
-    55: Api(0, 2, quorum.handle_describe_quorum),
-    57: Api(0, 2, update_features.handle),
-    64: Api(0, 0, unregister_broker.handle),
-    80: Api(0, 1, quorum.handle_add_voter),
-    81: Api(0, 0, quorum.handle_remove_voter),
+    ApiKey.PRODUCE: Api(3, 13, produce.handle),
+    ApiKey.FETCH: Api(4, 18, fetch.handle),
+    ApiKey.LIST_OFFSETS: Api(1, 11, list_offsets.handle),
+    ApiKey.METADATA: Api(0, 13, metadata.handle),
+    ApiKey.OFFSET_COMMIT: Api(2, 10, offset_commit.handle),
+    ApiKey.OFFSET_FETCH: Api(1, 10, offset_fetch.handle),
+    ApiKey.FIND_COORDINATOR: Api(0, 6, find_coordinator.handle),
+    ApiKey.JOIN_GROUP: Api(0, 9, join_group.handle),
+    ApiKey.HEARTBEAT: Api(0, 4, heartbeat.handle),
+    ApiKey.LEAVE_GROUP: Api(0, 5, leave_group.handle),
+    ApiKey.SYNC_GROUP: Api(0, 5, sync_group.handle),
+    ApiKey.DESCRIBE_GROUPS: Api(0, 6, describe_groups.handle),
+    ApiKey.LIST_GROUPS: Api(0, 5, list_groups.handle),
+    ApiKey.SASL_HANDSHAKE: Api(0, 1, sasl.handle_handshake),
+    ApiKey.API_VERSIONS: Api(0, 4, lambda *_: None),
+    ApiKey.CREATE_TOPICS: Api(2, 7, create_topics.handle),
+    ApiKey.DELETE_TOPICS: Api(1, 6, delete_topics.handle),
+    ApiKey.DELETE_RECORDS: Api(0, 2, delete_records.handle),
+    ApiKey.INIT_PRODUCER_ID: Api(0, 5, init_producer_id.handle),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: Api(2, 4, offset_for_leader_epoch.handle),
+    ApiKey.ADD_PARTITIONS_TO_TXN: Api(0, 5, add_partitions_to_txn.handle),
+    ApiKey.ADD_OFFSETS_TO_TXN: Api(0, 4, add_offsets_to_txn.handle),
+    ApiKey.END_TXN: Api(0, 5, end_txn.handle),
+    ApiKey.WRITE_TXN_MARKERS: Api(1, 2, write_txn_markers.handle),
+    ApiKey.TXN_OFFSET_COMMIT: Api(0, 5, txn_offset_commit.handle),
+    ApiKey.DESCRIBE_CONFIGS: Api(1, 4, describe_configs.handle),
+    ApiKey.ALTER_CONFIGS: Api(0, 2, alter_configs.handle),
+    ApiKey.ALTER_REPLICA_LOG_DIRS: Api(1, 2, alter_replica_log_dirs.handle),
+    ApiKey.DESCRIBE_LOG_DIRS: Api(1, 5, describe_log_dirs.handle),
+    ApiKey.SASL_AUTHENTICATE: Api(0, 2, sasl.handle_authenticate),
+    ApiKey.CREATE_PARTITIONS: Api(0, 3, create_partitions.handle),
+    ApiKey.DELETE_GROUPS: Api(0, 2, delete_groups.handle),
+    ApiKey.ELECT_LEADERS: Api(0, 2, elect_leaders.handle),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: Api(0, 1, alter_configs.handle_incremental),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: Api(0, 1, alter_partition_reassignments.handle),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: Api(0, 0, list_partition_reassignments.handle),
+    ApiKey.OFFSET_DELETE: Api(0, 0, offset_delete.handle),
+    ApiKey.DESCRIBE_QUORUM: Api(0, 2, quorum.handle_describe_quorum),
+    ApiKey.UPDATE_FEATURES: Api(0, 2, update_features.handle),
+    ApiKey.DESCRIBE_CLUSTER: Api(0, 2, describe_cluster.handle),
+    ApiKey.DESCRIBE_PRODUCERS: Api(0, 0, describe_producers.handle),
+    ApiKey.UNREGISTER_BROKER: Api(0, 0, unregister_broker.handle),
+    ApiKey.DESCRIBE_TRANSACTIONS: Api(0, 0, describe_transactions.handle),
+    ApiKey.LIST_TRANSACTIONS: Api(0, 2, list_transactions.handle),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: Api(0, 1, consumer_group_heartbeat.handle),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: Api(0, 1, consumer_group_describe.handle),
+    ApiKey.LIST_CONFIG_RESOURCES: Api(0, 1, list_config_resources.handle),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: Api(0, 0, describe_topic_partitions.handle),
+    ApiKey.ADD_RAFT_VOTER: Api(0, 1, quorum.handle_add_voter),
+    ApiKey.REMOVE_RAFT_VOTER: Api(0, 0, quorum.handle_remove_voter),
 }
 
 PEER_SERVED: dict[int, Api] = {
-    52: Api(0, 2, quorum.handle_vote),
-    53: Api(0, 1, quorum.handle_begin_quorum_epoch),
-    54: Api(0, 1, quorum.handle_end_quorum_epoch),
-    56: Api(2, 3, alter_partition.handle),
-    59: Api(0, 1, quorum.handle_fetch_snapshot),
-    62: Api(0, 4, broker_registration.handle),
-    63: Api(0, 2, broker_heartbeat.handle),
-    67: Api(0, 0, allocate_producer_ids.handle),
-    82: Api(0, 0, quorum.handle_update_voter),
+    ApiKey.VOTE: Api(0, 2, quorum.handle_vote),
+    ApiKey.BEGIN_QUORUM_EPOCH: Api(0, 1, quorum.handle_begin_quorum_epoch),
+    ApiKey.END_QUORUM_EPOCH: Api(0, 1, quorum.handle_end_quorum_epoch),
+    ApiKey.ALTER_PARTITION: Api(2, 3, alter_partition.handle),
+    ApiKey.FETCH_SNAPSHOT: Api(0, 1, quorum.handle_fetch_snapshot),
+    ApiKey.BROKER_REGISTRATION: Api(0, 4, broker_registration.handle),
+    ApiKey.BROKER_HEARTBEAT: Api(0, 2, broker_heartbeat.handle),
+    ApiKey.ALLOCATE_PRODUCER_IDS: Api(0, 0, allocate_producer_ids.handle),
+    ApiKey.UPDATE_RAFT_VOTER: Api(0, 0, quorum.handle_update_voter),
 }
 """What brokers alone ask of each other; a client that asks finds nobody."""
 
-# Produce is advertised from 0: see handlers/produce.py.
+# Produce is advertised from 0: see handlers/produce_fetch/produce.py.
 ADVERTISED = {key: (0 if key == PRODUCE else api.low, api.high) for key, api in SERVED.items()}
 
 _api_versions = ApiVersionsHandler(

@@ -5,18 +5,19 @@ lies before those bytes is remembered with a shape, and a request that begins wi
 answered by it: nothing is parsed and no answer is built field by field. Whatever does not fit is
 left to the handler, and so is every refusal. The two ways must always agree; tests go both.
 
-Shapes are bounded in bytes, and the least recently used goes first. A commit's shape also goes
-when its group takes it no more: the member left, or a generation began.
+Shapes are bounded in bytes. The oldest goes first, unless it was used since it was last looked at:
+then it counts as new ("second chance", which costs a request less than an order of use would). A
+commit's shape also goes when its group takes it no more: the member left, or a generation began.
 
 `produce_again.py` and `commit_again.py` have the shapes.
 """
 
-from collections import OrderedDict
 from struct import Struct
 from typing import Protocol
 
-from barnabas.handlers import commit_again, produce_again
-from barnabas.handlers.commit_again import CommitShape
+from barnabas.handlers.groups import commit_again
+from barnabas.handlers.groups.commit_again import CommitShape
+from barnabas.handlers.produce_fetch import produce_again
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
 from barnabas.node.node import Node
@@ -48,6 +49,9 @@ Key = tuple[int, bytes]
 class Shape(Protocol):
     """What is known of requests that are alike."""
 
+    was_used: bool
+    """Whether a request was answered by it since it was last looked at."""
+
     @property
     def kept_bytes(self) -> int:
         """About how much memory it takes."""
@@ -63,8 +67,8 @@ class Shapes:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._known: OrderedDict[Key, Shape] = OrderedDict()
-        """The least recently used first."""
+        self._known: dict[Key, Shape] = {}
+        """The oldest first."""
         self.kept_bytes = 0
         """About how much memory all of them take, the bytes that requests begin with included."""
         self._heads: dict[int, Struct] = {}
@@ -90,11 +94,10 @@ class Shapes:
         if head is None or len(frame) < prefix_bytes:
             return None
         api, correlation_id, beginning = head.unpack_from(frame)
-        key = (api, beginning)
-        shape = self._known.get(key)
+        shape = self._known.get((api, beginning))
         if shape is None:
             return None
-        self._known.move_to_end(key)
+        shape.was_used = True
         return shape.answer(frame, prefix_bytes, correlation_id, now_ms)
 
     def learn_produce(
@@ -154,8 +157,18 @@ class Shapes:
         self._known[api, beginning] = shape
         self.kept_bytes += size
         while self.kept_bytes > SHAPES_BYTES_MAX:
-            self._drop(next(iter(self._known)))
+            self._drop_oldest()
         return prefix_bytes
+
+    def _drop_oldest(self) -> None:
+        """Drop a shape, or give it a second chance where it was used."""
+        key = next(iter(self._known))
+        shape = self._known[key]
+        if shape.was_used:
+            shape.was_used = False
+            self._known[key] = self._known.pop(key)
+        else:
+            self._drop(key)
 
     def _drop(self, key: Key) -> None:
         shape = self._known.pop(key, None)

@@ -32,6 +32,7 @@ WANTED_FACTOR = "barnabas.replication.factor"
 A broker that has a topic made names it among the configs: it takes fewer replicas for now."""
 
 CONFIGS_KEPT = 256
+COMPACT = "compact"
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -77,7 +78,7 @@ class TopicConfig:
     @property
     def compacts(self) -> bool:
         """Whether only the last value of each key is sure to stay."""
-        return "compact" in self.cleanup_policy
+        return COMPACT in self.cleanup_policy
 
     @property
     def deletes(self) -> bool:

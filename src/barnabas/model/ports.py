@@ -1,7 +1,7 @@
 """The holes through which the core reaches the world: files and nothing else.
 
-Storage speaks to `Disk` and `File` alone. `server/disk.py` fills them with the operating
-system's calls; `testing/memory_disk.py` with memory that can forget what was not synced.
+Storage speaks to `Disk` and `File` alone. `server/disk.py` fills them with the operating system's
+calls; `tests/support/disks/memory_disk.py` with memory that can forget what was not synced.
 Errors are `OSError` throughout, as the operating system words them.
 """
 

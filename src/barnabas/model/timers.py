@@ -40,12 +40,15 @@ class Timers:
     def __init__(self) -> None:
         self.now_ms = 0
         self.wall_ms = 0
+        self.have_changed = True
+        """Whether `next_ms` may be another than when the driver last took it, and reset this."""
         self._heap: list[Timer] = []
         self._husks = 0
 
     def cancelled(self) -> None:
         """Count a husk, and sweep them out when they are too many."""
         self._husks += 1
+        self.have_changed = True
         if self._husks > HUSKS_MAX and self._husks * 2 > len(self._heap):
             self._heap = [timer for timer in self._heap if timer.action is not None]
             heapq.heapify(self._heap)
@@ -55,6 +58,7 @@ class Timers:
         """Call the action once the delay is over."""
         timer = Timer(self, self.now_ms + max(1, delay_ms), action)
         heapq.heappush(self._heap, timer)
+        self.have_changed = True
         return timer
 
     @property
@@ -68,8 +72,10 @@ class Timers:
 
     def fire(self, run: Callable[[Callable[[], None]], None] | None = None) -> None:
         """Do everything that is due, or have it done."""
+        self.have_changed = True  # the driver's own timer has ended, whatever is due
         while self._heap and self._heap[0].deadline_ms <= self.now_ms:
             timer = heapq.heappop(self._heap)
+            self.have_changed = True
             action, timer.action = timer.action, None
             if action is None:
                 self._husks -= 1

@@ -316,8 +316,7 @@ class Partition:
         if not self.leads:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         header = parse_header_or_refuse(records)
-        behind = self.checks.line is not None
-        batch = already_checked or checked(records, header, self.config, now_ms, behind=behind)
+        batch = already_checked or checked(records, header, self.config, now_ms, self.checks.line)
         if batch is not records:
             records, header = batch, parse_header(batch)
         if header.producer_id >= 0:

@@ -157,10 +157,10 @@ class Shard(Generic[M]):
         replay()
         return self.partition.log.end_offset
 
-    def safe(self, offset: int) -> Pending[None]:
-        """Answer once everything below an offset is committed; fail as `run` does."""
-        answer: Pending[None] = Pending()
-        self.partition.when_safe(offset, lambda: answer.complete(None), lambda: _lose(answer))
+    def safe(self, offset: int, result: T) -> Pending[T]:
+        """Give a result once everything below an offset is committed; fail as `run` does."""
+        answer: Pending[T] = Pending()
+        self.partition.when_safe(offset, lambda: answer.complete(result), lambda: _lose(answer))
         self._watch(answer, offset)
         return answer
 

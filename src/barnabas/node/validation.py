@@ -11,7 +11,7 @@ what cannot be read, is as final but not split.) What takes longer than an event
 (`model/steps.py`), in the line of its partition (`node/checking.py`).
 """
 
-from barnabas.metadata.topic_config import TopicConfig
+from barnabas.metadata.topic_config import COMPACT, TopicConfig
 from barnabas.model.errors import (
     ApiError,
     BrokerError,
@@ -81,53 +81,46 @@ def checked(
     header: BatchHeader,
     config: TopicConfig,
     now_ms: int,
-    *,
-    behind: bool = False,
+    line: object | None = None,
 ) -> memoryview:
     """Return the batch to append, which is nearly always the one given; raise `ApiError` else.
 
     Raises `MustWaitError` where that takes longer than an event (`checking` does it in steps), or
-    where the batch comes behind one for which it does.
+    where there is a line of batches that are being checked, which come first.
     """
-    if behind:
+    if line is not None:
         raise MustWaitError
     check_shape(batch, header, config)
-    if not _must_open(header, config, now_ms):
-        _check_fits_segment(batch, config)
-        return batch
-    begun = begin(_opened(batch, header, config, now_ms))
-    if isinstance(begun, Rest):
-        raise MustWaitError
-    _check_fits_segment(begun, config)
-    return begun
+    if (
+        header.max_timestamp > now_ms + config.message_timestamp_after_max_ms
+        or header.base_timestamp < now_ms - config.message_timestamp_before_max_ms
+        or COMPACT in config.cleanup_policy
+        or config.compression_type != PRODUCER_CODEC
+    ):  # the header does not say enough
+        begun = begin(_opened(batch, header, config, now_ms))
+        if isinstance(begun, Rest):
+            raise MustWaitError
+        batch = begun
+    if len(batch) > config.segment_bytes:
+        raise _over_segment(batch, config)
+    return batch
 
 
 def checking(
     batch: memoryview, header: BatchHeader, config: TopicConfig, now_ms: int
 ) -> Steps[memoryview]:
     """Do the same as `checked` in steps, for a batch whose shape was checked."""
-    if _must_open(header, config, now_ms):
-        batch = yield from _opened(batch, header, config, now_ms)
-    _check_fits_segment(batch, config)
+    batch = yield from _opened(batch, header, config, now_ms)
+    if len(batch) > config.segment_bytes:
+        raise _over_segment(batch, config)
     return batch
 
 
-def _check_fits_segment(batch: memoryview, config: TopicConfig) -> None:
-    """Refuse a batch for which no segment is large enough, as it would be stored."""
-    if len(batch) > config.segment_bytes:
-        raise ApiError(
-            ErrorCode.RECORD_LIST_TOO_LARGE,
-            f"a batch of {len(batch)} bytes is over segment.bytes={config.segment_bytes}",
-        )
-
-
-def _must_open(header: BatchHeader, config: TopicConfig, now_ms: int) -> bool:
-    """Tell whether the header does not say enough."""
-    return (
-        header.max_timestamp > now_ms + config.message_timestamp_after_max_ms
-        or header.base_timestamp < now_ms - config.message_timestamp_before_max_ms
-        or config.compacts
-        or config.compression_type != PRODUCER_CODEC
+def _over_segment(batch: memoryview, config: TopicConfig) -> ApiError:
+    """Return the refusal of a batch for which no segment is large enough, as it would be stored."""
+    return ApiError(
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        f"a batch of {len(batch)} bytes is over segment.bytes={config.segment_bytes}",
     )
 
 
@@ -172,7 +165,8 @@ def _records_checked(
     yield from _lengths_checked(body, count)
     content = yield from packed(codec, body, _level(codec, config))
     changed = memoryview(repacked(batch, header, codec, content))
-    _check_size(len(changed), config)
+    if len(changed) > config.max_message_bytes:
+        raise _too_large(len(changed), config)
     return changed
 
 
@@ -277,7 +271,8 @@ def check_shape(batch: memoryview, header: BatchHeader, config: TopicConfig) -> 
         raise ApiError(
             ErrorCode.INVALID_RECORD, "a partition takes exactly one whole batch a request"
         )
-    _check_size(size, config)
+    if size > config.max_message_bytes:
+        raise _too_large(size, config)
     if crc32c(batch[CRC_FROM:]) != crc:
         raise ApiError(
             ErrorCode.CORRUPT_MESSAGE, f"bytes {CRC_FROM} to {size} do not match their checksum"
@@ -286,10 +281,8 @@ def check_shape(batch: memoryview, header: BatchHeader, config: TopicConfig) -> 
         raise ApiError(
             ErrorCode.INVALID_RECORD, f"{count} records do not reach offset +{last_delta}"
         )
-    if attributes & CONTROL:
-        raise ApiError(ErrorCode.INVALID_RECORD, "clients do not write control batches")
-    if attributes & CODEC_MASK > LAST_CODEC:
-        raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"codec {header.codec} is not known")
+    if attributes & CONTROL or attributes & CODEC_MASK > LAST_CODEC:
+        raise _bad_attributes(header)
     if producer >= 0:
         if sequence < 0:
             raise ApiError(ErrorCode.INVALID_RECORD, "a batch with a producer id needs a sequence")
@@ -297,12 +290,17 @@ def check_shape(batch: memoryview, header: BatchHeader, config: TopicConfig) -> 
         raise ApiError(ErrorCode.INVALID_RECORD, "a transaction needs a producer id")
 
 
-def _check_size(size: int, config: TopicConfig) -> None:
-    if size > config.max_message_bytes:
-        raise ApiError(
-            ErrorCode.MESSAGE_TOO_LARGE,
-            f"a batch of {size} bytes is over max.message.bytes={config.max_message_bytes}",
-        )
+def _bad_attributes(header: BatchHeader) -> ApiError:
+    if header.attributes & CONTROL:
+        return ApiError(ErrorCode.INVALID_RECORD, "clients do not write control batches")
+    return ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"codec {header.codec} is not known")
+
+
+def _too_large(size: int, config: TopicConfig) -> ApiError:
+    return ApiError(
+        ErrorCode.MESSAGE_TOO_LARGE,
+        f"a batch of {size} bytes is over max.message.bytes={config.max_message_bytes}",
+    )
 
 
 def _level(codec: Codec, config: TopicConfig) -> int | None:

@@ -34,8 +34,14 @@ def uvarint(value: int) -> bytes:
 
 def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
     """Return an unsigned varint and the position after it."""
-    value = shift = 0
-    for index in range(position, position + VARINT_BYTES_MAX):
+    first = buffer[position]
+    if first < 128:
+        return first, position + 1
+    second = buffer[position + 1]
+    if second < 128:
+        return first & 127 | second << 7, position + 2
+    value, shift = first & 127 | (second & 127) << 7, 14
+    for index in range(position + 2, position + VARINT_BYTES_MAX):
         byte = buffer[index]
         value |= (byte & 127) << shift
         if byte < 128:

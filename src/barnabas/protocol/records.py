@@ -38,6 +38,9 @@ _EPOCH_AT_12 = struct.Struct(">i")
 _CRC_AT_17 = struct.Struct(">I")
 _ATTRIBUTES_AT_21 = struct.Struct(">h")
 _LENGTH_AT_8 = struct.Struct(">i")
+_PRODUCER_AT_43 = struct.Struct(">qh")
+ATTRIBUTES_AT = 22
+"""The lower byte of the attributes. All that are defined are in it."""
 
 assert HEADER_BYTES == 61
 
@@ -109,6 +112,17 @@ _new_header = tuple.__new__
 def parse_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """Read a header; the buffer must hold all 61 bytes of it."""
     return _new_header(BatchHeader, HEADER.unpack_from(buffer, position))
+
+
+def is_transactional(batch: Buffer) -> bool:
+    """Tell whether bytes are a batch, as far as their number says, and part of a transaction."""
+    return len(batch) >= HEADER_BYTES and bool(batch[ATTRIBUTES_AT] & TRANSACTIONAL)
+
+
+def producer_of(batch: Buffer) -> tuple[int, int]:
+    """Return the id and the epoch of the producer of a batch."""
+    producer_id, producer_epoch = _PRODUCER_AT_43.unpack_from(batch, 43)
+    return producer_id, producer_epoch
 
 
 def checksum(batch: Buffer) -> int:

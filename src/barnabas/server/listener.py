@@ -88,9 +88,8 @@ class Listener:
             except (BlockingIOError, ConnectionError):
                 return
             except OSError as error:
-                if is_exhausted(error) and self._refuse_one():
-                    continue
-                self._pause(error)
+                if not is_exhausted(error) or not self._refuse_waiting():
+                    self._pause(error)
                 return
             try:
                 self._admit(accepted, str(address[0]))
@@ -98,21 +97,25 @@ class Listener:
                 accepted.close()
                 log.debug("lost a connection", client=str(address[0]), problem=str(error))
 
-    def _refuse_one(self) -> bool:
-        """Close the next connection at once, with a spare descriptor; tell whether it worked.
+    def _refuse_waiting(self) -> bool:
+        """Close the connections that wait, with a spare descriptor; tell whether that worked.
 
-        Its client learns of it now, and not when its patience is over.
+        Their clients learn of it now, and not when their patience is over. Linux looks for a
+        descriptor before it looks for a connection, so that no connection may be waiting at all.
         """
         assert self._socket is not None
         with SPARES.spared() as spared:
             if not spared:
                 return False
-            try:
-                accepted, address = self._socket.accept()
-            except OSError:
-                return False
-            accepted.close()
-        self._refused.note(str(address[0]), OPEN_FILES)
+            for _ in range(ACCEPTS_PER_EVENT):
+                try:
+                    accepted, address = self._socket.accept()
+                except (BlockingIOError, ConnectionError):
+                    return True
+                except OSError:
+                    return False
+                accepted.close()
+                self._refused.note(str(address[0]), OPEN_FILES)
         return True
 
     def _pause(self, error: OSError) -> None:

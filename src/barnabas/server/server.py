@@ -53,11 +53,6 @@ log = get("barnabas.server")
 class Server:
     """Accepts connections and runs their events."""
 
-    queued_bytes_max = QUEUED_BYTES_MAX
-    queued_answers_max = QUEUED_ANSWERS_MAX
-    frames_per_event = FRAMES_PER_EVENT
-    event_ms_max = EVENT_MS_MAX
-
     def __init__(self, node: Node, loop: asyncio.AbstractEventLoop) -> None:
         performance = node.settings.performance
         self.node = node
@@ -76,6 +71,9 @@ class Server:
         self.loop = loop
         self.max_request_bytes = performance.max_request_bytes
         self.sendfile_bytes = performance.sendfile_threshold_bytes
+        # Of the instance, not of the class: each request reads them, and so it costs less.
+        self.queued_bytes_max, self.queued_answers_max = QUEUED_BYTES_MAX, QUEUED_ANSWERS_MAX
+        self.frames_per_event, self.event_ms_max = FRAMES_PER_EVENT, EVENT_MS_MAX
         self.receive_buffer = memoryview(bytearray(RECEIVE_BYTES))
         self.buffers = BufferPool()
         self.shapes = Shapes(node)
@@ -192,9 +190,12 @@ class Server:
                 effects = outbox[:]
                 outbox.clear()
                 self._carry_out(effects)
-        next_ms = self._timers.next_ms
-        if next_ms != self._timer_ms:
-            self._arm(next_ms)
+        timers = self._timers
+        if timers.have_changed:
+            timers.have_changed = False
+            next_ms = timers.next_ms
+            if next_ms != self._timer_ms:
+                self._arm(next_ms)
 
     def watch_reading(self, connection: Connection, *, wanted: bool) -> None:
         """Hear of bytes that arrive, or let them wait in the kernel."""

@@ -132,11 +132,19 @@ class ClusterRun(Run):
         self._compare_levels()
 
     def _compare_levels(self) -> None:
-        """Check that all brokers are at one feature level, and at what an operator was told."""
-        levels = {node.image.feature_level for node in self.cluster.nodes}
+        """Check that all brokers come to one feature level, and to what an operator was told.
+
+        A broker whose last fetch of metadata was lost asks again seconds later.
+        """
+        deadline_ms = self.world.now_ms + END_MS
+        self.world.run_until(lambda: len(self._levels()) == 1, deadline_ms, "levels are the same")
+        levels = self._levels()
         told = [each.level for each in self.scenario.actors if isinstance(each, Operator)]
-        if len(levels) != 1 or max(told, default=0) > max(levels):
+        if max(told, default=0) > max(levels):
             raise InvariantError(f"brokers are at levels {levels}, operators were told {told}")
+
+    def _levels(self) -> set[int]:
+        return {node.image.feature_level for node in self.cluster.nodes}
 
 
 def run_cluster(

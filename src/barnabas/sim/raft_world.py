@@ -370,7 +370,7 @@ def _forget(answer: object) -> None:
     assert isinstance(answer, Pending) or getattr(answer, "error_code", None) is not None
 
 
-def play(seed: int, faults: RaftFaults = RaftFaults(), *, keep_trace: bool = False) -> RaftWorld:  # noqa: B008 - it is frozen
+def play(seed: int, faults: RaftFaults = RaftFaults(), *, keep_trace: bool = False) -> RaftWorld:
     """Play one world to its end; raise `InvariantError` where something happened that must not."""
     world = RaftWorld(seed, faults, keep_trace=keep_trace)
     world.play()

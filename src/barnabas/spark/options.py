@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
+from barnabas.model.durations import parse_duration_ms
 from barnabas.model.ids import TopicPartition
 from barnabas.spark.failures import OptionError
 from barnabas.spark.offsets import EARLIEST, LATEST, parse_offsets, parse_partitions
@@ -29,7 +30,6 @@ from barnabas.spark.settings.option_names import (
 
 SUBSCRIPTIONS = ("assign", "subscribe", "subscribePattern")
 GROUP_PREFIX = "barnabas-spark"
-DURATION_MS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 T = TypeVar("T")
 
@@ -277,10 +277,12 @@ def _group_id(known: "_Options", client: Mapping[str, str], subscription: Subscr
 
 def duration_ms(text: str) -> int:
     """Read a duration as Spark writes them: 500ms, 10s, 15m, 1h, 1d; a bare number is in ms."""
-    found = re.fullmatch(r"(\d+)\s*(ms|s|m|min|h|d)?", text.strip().lower())
-    if found is None:
-        raise ValueError("write a duration like 500ms, 30s, 15m or 1h")
-    return int(found[1]) * DURATION_MS[found[2] or "ms"]
+    if text.strip().isdecimal():
+        return int(text)
+    try:
+        return parse_duration_ms(text)
+    except ValueError:
+        raise ValueError("write a duration like 500ms, 30s, 15m or 1h") from None
 
 
 def _millis(text: str) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from barnabas.telemetry.thresholds import Thresholds
+from barnabas.telemetry.findings.thresholds import Thresholds
 
 
 class SettingsError(Exception):

@@ -1,1 +1,1 @@
-"""Brokers for tests and notebooks."""
+"""Brokers and clusters for tests and notebooks, and the fixtures of pytest."""

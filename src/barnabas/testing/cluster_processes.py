@@ -7,8 +7,8 @@
         node.spawn()
         cluster.wait_healthy()
 
-Where the nodes live (`cluster_places`) and what their folders are made of (`mounts`) is given; by
-default they share an address and a folder of the machine.
+The addresses of the nodes (`places`), their folders and their environment variables can be given;
+by default they share 127.0.0.1 and a folder.
 """
 
 import signal
@@ -17,9 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from barnabas.testing.cluster_places import Loopback, Place
-from barnabas.testing.cluster_shim import Control
 from barnabas.testing.cluster_view import NOBODY, ClusterView, NoAnswerError, any_view, view
+from barnabas.testing.places import Loopback, Place
 from barnabas.testing.process import BrokerSubprocess
 from barnabas.testing.waiting import eventually
 
@@ -48,23 +47,21 @@ class ClusterNode(BrokerSubprocess):
         place: Place,
         voters: str,
         settings: Mapping[str, object],
-        control: Control | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         host, port = place.client_address(number)
         peer_host, peer_port = place.peer_address(number)
-        environment = control.environment if control else {}
         peers = ("--peer-listen", f"{peer_host}:{peer_port}", "--voters", voters)
         arguments = ("--node-id", str(number), *peers)
         super().__init__(
             data,
             settings=settings,
-            environment=environment,
+            environment=environment or {},
             arguments=arguments,
             host=host,
             port=port,
         )
         self.number = number
-        self.control = control
         self._place = place
 
     def _prefix(self) -> list[str]:
@@ -82,9 +79,9 @@ class ClusterProcesses:
         settings: Mapping[str, object] | None = None,
         place: Place | None = None,
         data: Mapping[int, Path] | None = None,
-        controls: Mapping[int, Control] | None = None,
+        environments: Mapping[int, Mapping[str, str]] | None = None,
     ) -> None:
-        """Take a folder, settings over those of `SETTINGS`, and what the nodes stand on."""
+        """Take a folder, settings over those of `SETTINGS`, and the rest by numbers of nodes."""
         numbers = range(1, brokers + 1)
         self.place = place or Loopback()
         voters = ",".join(_voter(n, self.place.peer_address(n)) for n in numbers)
@@ -96,7 +93,7 @@ class ClusterProcesses:
                 self.place,
                 voters,
                 {**SETTINGS, **(settings or {})},
-                (controls or {}).get(number),
+                (environments or {}).get(number),
             )
 
     @property

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from barnabas.testing.cluster_processes import ClusterProcesses
-from barnabas.testing.load import Load, consume_all, create_topic
-from barnabas.testing.mounts import CannotMountError, small_disk
 from barnabas.testing.waiting import eventually
+from tests.support.disks.mounts import CannotMountError, small_disk
+from tests.support.loads.load import Load, consume_all, create_topic
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 

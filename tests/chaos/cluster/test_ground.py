@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.testing.cluster_ground import DISKS, NETWORK, SHIM, Ground
-from barnabas.testing.cluster_places import OUTSIDE
 from barnabas.testing.waiting import eventually
+from tests.support.clusters.cluster_ground import DISKS, NETWORK, SHIM, Ground
+from tests.support.clusters.cluster_places import OUTSIDE
 
 pytestmark = pytest.mark.chaos
 

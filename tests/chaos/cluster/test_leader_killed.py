@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from barnabas.testing.cluster_processes import ClusterProcesses
-from barnabas.testing.cluster_replicas import check_copies, copies_of
-from barnabas.testing.cluster_workload import LOAD, Crowd, Workload
 from barnabas.testing.waiting import eventually
+from tests.support.clusters.cluster_replicas import check_copies, copies_of
+from tests.support.clusters.cluster_workload import LOAD, Crowd, Workload
 
 pytestmark = pytest.mark.chaos
 

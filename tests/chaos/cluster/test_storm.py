@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.testing.cluster_faults import PowerLoss
-from barnabas.testing.cluster_ground import DISKS
-from barnabas.testing.cluster_storm import fresh_scene, storm
-from barnabas.testing.cluster_workload import Crowd, Workload
+from tests.support.clusters.cluster_faults import PowerLoss
+from tests.support.clusters.cluster_ground import DISKS
+from tests.support.clusters.cluster_storm import fresh_scene, storm
+from tests.support.clusters.cluster_workload import Crowd, Workload
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 

@@ -7,7 +7,7 @@ import pytest
 
 from barnabas.testing import process
 from barnabas.testing.cluster_processes import ClusterProcesses
-from barnabas.testing.cluster_upgrade import upgrade
+from tests.support.clusters.cluster_upgrade import upgrade
 
 pytestmark = [pytest.mark.slow]
 

@@ -1,6 +1,6 @@
 import pytest
 
-from barnabas.testing.controller_talk import ControllerTalk
+from tests.support.talk.controller_talk import ControllerTalk
 
 
 @pytest.fixture

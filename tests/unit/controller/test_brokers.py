@@ -6,7 +6,7 @@ from barnabas.controller import brokers
 from barnabas.metadata.image import BrokerImage
 from barnabas.metadata.records import BrokerChanged, BrokerRegistered, BrokerStarted
 from barnabas.model.errors import ApiError, ErrorCode
-from barnabas.testing.controller_talk import SESSION_MS, ControllerTalk
+from tests.support.talk.controller_talk import SESSION_MS, ControllerTalk
 
 ANOTHER_DISK = b"another disk ..."
 

@@ -7,7 +7,7 @@ from barnabas.controller.elections import PREFERRED, UNCLEAN
 from barnabas.metadata.records import BrokerChanged
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest
-from barnabas.testing.controller_talk import ControllerTalk
+from tests.support.talk.controller_talk import ControllerTalk
 
 
 def test_the_next_replica_in_sync_takes_over(talk: ControllerTalk) -> None:

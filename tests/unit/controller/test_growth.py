@@ -9,7 +9,7 @@ from barnabas.controller.topics import add_partitions
 from barnabas.metadata.features import WANTED_FACTOR_LEVEL
 from barnabas.metadata.records import FeatureLevelChanged
 from barnabas.model.ids import NodeId
-from barnabas.testing.controller_talk import TOPIC_NAME, ControllerTalk
+from tests.support.talk.controller_talk import TOPIC_NAME, ControllerTalk
 
 
 @pytest.fixture

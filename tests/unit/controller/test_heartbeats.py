@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.controller.heartbeats import Heartbeats
 from barnabas.model.errors import ApiError, ErrorCode
-from barnabas.testing.controller_talk import SESSION_MS, ControllerTalk
+from tests.support.talk.controller_talk import SESSION_MS, ControllerTalk
 
 
 def test_a_broker_is_let_in_once_it_knows_of_its_registration() -> None:

@@ -13,7 +13,7 @@ from barnabas.protocol.messages.alter_partition import (
     AlterPartitionRequestTopicData,
     BrokerState,
 )
-from barnabas.testing.controller_talk import ControllerTalk
+from tests.support.talk.controller_talk import ControllerTalk
 
 
 def test_a_leader_shrinks_and_expands_the_isr(talk: ControllerTalk) -> None:

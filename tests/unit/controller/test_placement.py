@@ -16,7 +16,7 @@ from barnabas.controller.placement import (
 from barnabas.metadata.records import TopicCreated
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import NodeId
-from barnabas.testing.controller_talk import ControllerTalk
+from tests.support.talk.controller_talk import ControllerTalk
 
 THREE = [NodeId(1), NodeId(2), NodeId(3)]
 

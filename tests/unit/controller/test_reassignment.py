@@ -13,7 +13,7 @@ from barnabas.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
-from barnabas.testing.controller_talk import ControllerTalk
+from tests.support.talk.controller_talk import ControllerTalk
 
 
 @pytest.fixture

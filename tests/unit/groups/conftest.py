@@ -10,8 +10,8 @@ from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicPartition
 from barnabas.protocol.coordinator_codec import encode
 from barnabas.protocol.coordinator_records.group_metadata import GroupMetadataKey
-from barnabas.testing.classic_talk import ClassicTalk
-from barnabas.testing.group_runner import GroupRunner
+from tests.support.talk.classic_talk import ClassicTalk
+from tests.support.talk.group_runner import GroupRunner
 
 
 class ToldGroup:

@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.settings import GroupSettings
-from barnabas.testing.classic_talk import GROUP, REBALANCE_MS, SESSION_MS, ClassicTalk
+from tests.support.talk.classic_talk import GROUP, REBALANCE_MS, SESSION_MS, ClassicTalk
 
 NEWCOMER_MS = 300_000
 

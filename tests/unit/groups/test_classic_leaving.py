@@ -2,7 +2,7 @@
 
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.leave_group import MemberIdentity
-from barnabas.testing.classic_talk import ClassicTalk
+from tests.support.talk.classic_talk import ClassicTalk
 
 
 def test_who_leaves_makes_the_others_join_again(talk: ClassicTalk) -> None:

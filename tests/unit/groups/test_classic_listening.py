@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.model.errors import ErrorCode
 from barnabas.model.settings import GroupSettings
-from barnabas.testing.classic_talk import SESSION_MS, ClassicTalk, TalkingMember
+from tests.support.talk.classic_talk import SESSION_MS, ClassicTalk, TalkingMember
 
 WAIT_MS = min(GroupSettings().heartbeat_wait_ms, SESSION_MS // 3)
 

@@ -5,7 +5,7 @@ import pytest
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.protocol.codec import encoder
 from barnabas.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
-from barnabas.testing.classic_talk import ClassicTalk
+from tests.support.talk.classic_talk import ClassicTalk
 
 NONE, UNKNOWN = ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID
 

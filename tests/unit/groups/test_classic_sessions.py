@@ -1,7 +1,7 @@
 """Heartbeats, and what silence leads to."""
 
 from barnabas.model.errors import ErrorCode
-from barnabas.testing.classic_talk import REBALANCE_MS, SESSION_MS, ClassicTalk
+from tests.support.talk.classic_talk import REBALANCE_MS, SESSION_MS, ClassicTalk
 
 
 def test_a_heartbeat_says_how_things_are(talk: ClassicTalk) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.leave_group import MemberIdentity
-from barnabas.testing.classic_talk import SESSION_MS, ClassicTalk, TalkingMember
+from tests.support.talk.classic_talk import SESSION_MS, ClassicTalk, TalkingMember
 
 
 def again(talk: ClassicTalk, member: TalkingMember) -> TalkingMember:

@@ -16,8 +16,8 @@ from barnabas.protocol.coordinator_records.group_metadata import (
     GroupMetadataValue,
     MemberMetadata,
 )
-from barnabas.testing.classic_talk import GROUP, SESSION_MS, ClassicTalk
-from barnabas.testing.coordination import START_MS, Entry
+from tests.support.talk.classic_talk import GROUP, SESSION_MS, ClassicTalk
+from tests.support.talk.coordination import START_MS, Entry
 
 
 class OtherGroup:

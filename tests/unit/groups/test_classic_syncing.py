@@ -5,7 +5,7 @@ import pytest
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.protocol.coordinator_codec import decode_group_record
 from barnabas.protocol.coordinator_records.group_metadata import GroupMetadataValue
-from barnabas.testing.classic_talk import REBALANCE_MS, SESSION_MS, ClassicTalk, TalkingMember
+from tests.support.talk.classic_talk import REBALANCE_MS, SESSION_MS, ClassicTalk, TalkingMember
 
 DELAY_MS = 100
 """The first rebalance waits this long, and as long again once somebody came meanwhile."""

@@ -9,8 +9,8 @@ from barnabas.groups.directory import GroupType
 from barnabas.groups.offsets import EXPIRED_MAX
 from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.settings import GroupSettings
-from barnabas.testing.group_runner import GroupRunner
-from barnabas.testing.offset_requests import (
+from tests.support.talk.group_runner import GroupRunner
+from tests.support.talk.offset_requests import (
     At,
     commit_request,
     fetch_group,

@@ -13,8 +13,8 @@ from barnabas.model.ids import NO_TOPIC_ID
 from barnabas.model.settings import GroupSettings
 from barnabas.protocol.coordinator_codec import decode_group_record, encode
 from barnabas.protocol.coordinator_records.offset_commit import OffsetCommitKey, OffsetCommitValue
-from barnabas.testing.group_runner import START_MS, GroupRunner
-from barnabas.testing.offset_requests import (
+from tests.support.talk.group_runner import START_MS, GroupRunner
+from tests.support.talk.offset_requests import (
     At,
     Position,
     codes,

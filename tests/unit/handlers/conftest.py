@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.testing.dialogue import Dialogue
+from tests.support.talk.dialogue import Dialogue
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from barnabas.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
-from barnabas.testing.dialogue import Dialogue
-from barnabas.testing.requests import create_topic
+from tests.support.talk.dialogue import Dialogue
+from tests.support.talk.requests import create_topic
 
 
 @pytest.fixture

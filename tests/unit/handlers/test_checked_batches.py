@@ -11,9 +11,9 @@ from barnabas.node.validation import RECORDS_MAX, UNPACKED_BYTES_MIN
 from barnabas.protocol import scanning
 from barnabas.protocol.compression import Codec, compress
 from barnabas.protocol.records import TRANSACTIONAL, Record, build, parse_header, repacked
-from barnabas.testing.batches import make_marker
-from barnabas.testing.dialogue import START_MS, Dialogue, Exchange
-from barnabas.testing.requests import (
+from tests.support.talk.batches import make_marker
+from tests.support.talk.dialogue import START_MS, Dialogue, Exchange
+from tests.support.talk.requests import (
     batch,
     create_topic,
     delete_topic,

@@ -12,7 +12,7 @@ from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from barnabas.testing.dialogue import Dialogue, Exchange
+from tests.support.talk.dialogue import Dialogue, Exchange
 
 GROUP = "readers"
 JOIN_VERSIONS = range(10)

@@ -21,8 +21,8 @@ from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest, TopicP
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
-from barnabas.testing.dialogue import Dialogue
-from barnabas.testing.requests import batch, create_topic, produce
+from tests.support.talk.dialogue import Dialogue
+from tests.support.talk.requests import batch, create_topic, produce
 
 
 def named(name: str, version: str = "1.2-b") -> ApiVersionsRequest:
@@ -33,7 +33,7 @@ def named(name: str, version: str = "1.2-b") -> ApiVersionsRequest:
 def test_what_is_served_is_listed(talk: Dialogue, version: int) -> None:
     answer = talk.ask(named("barnabas-test"), version)
     listed = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
-    assert listed.pop(0) == (0, 13)  # see handlers/produce.py
+    assert listed.pop(0) == (0, 13)  # see handlers/produce_fetch/produce.py
     assert listed == {key: (api.low, api.high) for key, api in SERVED.items() if key}
     assert answer.error_code == 0
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.handlers.fetch import CHECK_WAIT_MS
+from barnabas.handlers.produce_fetch.fetch import CHECK_WAIT_MS
 from barnabas.model.steps import EVENT_UNITS
 from barnabas.protocol.records import batches
 from barnabas.storage.trust import BATCH_UNITS, BLOCK_BYTES, FETCH_ALLOWANCE_BYTES
-from barnabas.testing.batches import make_batch
-from barnabas.testing.dialogue import START_MS, Dialogue
-from barnabas.testing.requests import create_topic, delete_topic, fetch, fetch_request
+from tests.support.talk.batches import make_batch
+from tests.support.talk.dialogue import START_MS, Dialogue
+from tests.support.talk.requests import create_topic, delete_topic, fetch, fetch_request
 
 BY_NAME = 12
 BATCH = bytes(make_batch([(None, b"")], timestamp=START_MS))

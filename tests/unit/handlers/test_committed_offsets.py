@@ -11,8 +11,8 @@ from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, Delete
 from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
-from barnabas.testing.dialogue import Dialogue
-from barnabas.testing.offset_requests import (
+from tests.support.talk.dialogue import Dialogue
+from tests.support.talk.offset_requests import (
     At,
     Position,
     codes,
@@ -24,7 +24,7 @@ from barnabas.testing.offset_requests import (
     find_coordinator,
     positions,
 )
-from barnabas.testing.requests import create_topic
+from tests.support.talk.requests import create_topic
 
 COMMITS = range(2, 11)
 FETCHES = range(1, 11)

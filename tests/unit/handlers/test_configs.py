@@ -12,8 +12,8 @@ from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsResource,
 )
 from barnabas.protocol.records import parse_header
-from barnabas.testing.dialogue import Dialogue
-from barnabas.testing.requests import batch, create_topic, error_codes, fetch, produce
+from tests.support.talk.dialogue import Dialogue
+from tests.support.talk.requests import batch, create_topic, error_codes, fetch, produce
 
 TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
 SET, DELETE, APPEND, SUBTRACT = range(4)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.handlers.consumer_group_describe import GROUP_OPERATIONS
+from barnabas.handlers.groups.consumer_group_describe import GROUP_OPERATIONS
 from barnabas.model.errors import ErrorCode
 from barnabas.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from barnabas.protocol.messages.consumer_group_heartbeat import (
@@ -19,9 +19,9 @@ from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
-from barnabas.testing.dialogue import Dialogue, Exchange
-from barnabas.testing.offset_requests import codes, commit_request, fetch_group
-from barnabas.testing.requests import create_topic
+from tests.support.talk.dialogue import Dialogue, Exchange
+from tests.support.talk.offset_requests import codes, commit_request, fetch_group
+from tests.support.talk.requests import create_topic
 
 VERSIONS = (0, 1)
 

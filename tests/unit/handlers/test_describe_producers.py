@@ -6,8 +6,8 @@ from barnabas.model.errors import ErrorCode
 from barnabas.node.markers import Marker, write_marker
 from barnabas.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from barnabas.protocol.records import TRANSACTIONAL
-from barnabas.testing.dialogue import START_MS, Dialogue
-from barnabas.testing.requests import batch, create_topic, produce
+from tests.support.talk.dialogue import START_MS, Dialogue
+from tests.support.talk.requests import batch, create_topic, produce
 
 
 def ask(talk: Dialogue, topic: str, *partitions: int) -> list[Any]:

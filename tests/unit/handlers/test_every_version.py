@@ -91,15 +91,15 @@ from barnabas.protocol.messages.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from barnabas.testing.dialogue import Dialogue
-from barnabas.testing.offset_requests import (
+from tests.support.talk.dialogue import Dialogue
+from tests.support.talk.offset_requests import (
     commit_request,
     delete_request,
     fetch_group,
     fetch_request,
     transactional_request,
 )
-from barnabas.testing.requests import batch, create_topic, fetch, produce
+from tests.support.talk.requests import batch, create_topic, fetch, produce
 
 ACROSS = [
     pytest.param(key, version, id=f"{APIS[key].name}-{version}")

@@ -8,8 +8,8 @@ import pytest
 from barnabas.protocol.messages import fetch as messages
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from barnabas.protocol.records import batches
-from barnabas.testing.dialogue import Dialogue, Exchange
-from barnabas.testing.requests import batch, create_topic, fetch, fetch_request, produce, read
+from tests.support.talk.dialogue import Dialogue, Exchange
+from tests.support.talk.requests import batch, create_topic, fetch, fetch_request, produce, read
 
 SIZE = len(batch(10))
 """Of each batch in the topic that most tests read."""

@@ -12,8 +12,8 @@ from barnabas.protocol.messages.fetch import (
     FetchTopic,
     ForgottenTopic,
 )
-from barnabas.testing.dialogue import Dialogue, Exchange
-from barnabas.testing.requests import batch, create_topic, produce
+from tests.support.talk.dialogue import Dialogue, Exchange
+from tests.support.talk.requests import batch, create_topic, produce
 
 INITIAL, FINAL = 0, -1
 

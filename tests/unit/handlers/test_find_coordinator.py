@@ -9,8 +9,8 @@ from barnabas.model.ids import NO_GROUP
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from barnabas.testing.dialogue import Dialogue
-from barnabas.testing.requests import produce
+from tests.support.talk.dialogue import Dialogue
+from tests.support.talk.requests import produce
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 

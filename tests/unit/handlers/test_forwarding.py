@@ -31,7 +31,7 @@ from barnabas.protocol.messages.describe_configs import (
 )
 from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from barnabas.protocol.messages.update_features import UpdateFeaturesRequest
-from barnabas.testing.dialogue import Dialogue
+from tests.support.talk.dialogue import Dialogue
 
 BROKER_ID, CONTROLLER_ID = NodeId(1), NodeId(2)
 CONTROLLER_AT = Address("controller", 9192)

@@ -7,9 +7,9 @@ import pytest
 from barnabas.model.errors import ErrorCode
 from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
 from barnabas.protocol.messages.list_groups import ListGroupsRequest
-from barnabas.testing.dialogue import Dialogue
-from barnabas.testing.offset_requests import commit_request, committed, find_coordinator
-from barnabas.testing.requests import create_topic
+from tests.support.talk.dialogue import Dialogue
+from tests.support.talk.offset_requests import commit_request, committed, find_coordinator
+from tests.support.talk.requests import create_topic
 
 GROUPS = ["one", "two", "three", "four", ""]
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.testing.dialogue import Dialogue
-from barnabas.testing.requests import batch, create_topic, fetch, produce, send_produce
+from tests.support.talk.dialogue import Dialogue
+from tests.support.talk.requests import batch, create_topic, fetch, produce, send_produce
 
 SEQUENCE_MAX = (1 << 31) - 1
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.handlers import describe_configs, metadata
+from barnabas.handlers.admin import describe_configs
+from barnabas.handlers.cluster import metadata
 from barnabas.model import steps
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.describe_configs import (
@@ -13,8 +14,8 @@ from barnabas.protocol.messages.describe_configs import (
 )
 from barnabas.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from barnabas.testing.dialogue import Dialogue
-from barnabas.testing.requests import create_topic, delete_topic
+from tests.support.talk.dialogue import Dialogue
+from tests.support.talk.requests import create_topic, delete_topic
 
 TOPIC = 2
 SIZES = {"a": 1, "b": 7, "c": 3, "d": 1}

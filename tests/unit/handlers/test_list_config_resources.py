@@ -6,8 +6,8 @@ import pytest
 
 from barnabas.model.errors import ErrorCode
 from barnabas.protocol.messages.list_config_resources import ListConfigResourcesRequest
-from barnabas.testing.dialogue import Dialogue
-from barnabas.testing.requests import create_topic
+from tests.support.talk.dialogue import Dialogue
+from tests.support.talk.requests import create_topic
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, UNHEARD_OF = 2, 4, 8, 16, 32, 64
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.handlers import list_offsets
+from barnabas.handlers.produce_fetch import list_offsets
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -12,9 +12,9 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from barnabas.protocol.records import Record, build
-from barnabas.testing.batches import make_batch
-from barnabas.testing.dialogue import START_MS, Dialogue, Exchange
-from barnabas.testing.requests import (
+from tests.support.talk.batches import make_batch
+from tests.support.talk.dialogue import START_MS, Dialogue, Exchange
+from tests.support.talk.requests import (
     create_topic,
     delete_topic,
     list_offset,

@@ -5,8 +5,8 @@ from itertools import pairwise
 from barnabas.model.errors import ErrorCode
 from barnabas.node.local_topics import OPENED_AT_ONCE
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from barnabas.testing.dialogue import Dialogue, Exchange
-from barnabas.testing.requests import create_topic, delete_topic, produce
+from tests.support.talk.dialogue import Dialogue, Exchange
+from tests.support.talk.requests import create_topic, delete_topic, produce
 
 MANY = 5 * OPENED_AT_ONCE
 

@@ -8,8 +8,8 @@ import pytest
 from barnabas.model.ids import NO_TOPIC_ID
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from barnabas.testing.dialogue import Dialogue
-from barnabas.testing.requests import create_topic
+from tests.support.talk.dialogue import Dialogue
+from tests.support.talk.requests import create_topic
 
 BAD_NAMES = ["", ".", "..", "a/b", "a\0b", "a" * 250, "ü", "a b", "a:b"]
 

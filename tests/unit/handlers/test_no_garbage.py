@@ -5,10 +5,10 @@ import gc
 import pytest
 
 from barnabas.model.coordination import ProducerIdAndEpoch
-from barnabas.testing.dialogue import Dialogue
-from barnabas.testing.markers import Markers
-from barnabas.testing.requests import batch, create_topic, fetch_request, produce
-from barnabas.testing.transaction_requests import (
+from tests.support.talk.dialogue import Dialogue
+from tests.support.talk.markers import Markers
+from tests.support.talk.requests import batch, create_topic, fetch_request, produce
+from tests.support.talk.transaction_requests import (
     end,
     find_coordinator,
     in_transaction,

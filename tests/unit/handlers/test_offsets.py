@@ -22,8 +22,8 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from barnabas.protocol.records import Record, build
-from barnabas.testing.dialogue import START_MS, Dialogue
-from barnabas.testing.requests import batch, create_topic, fetch, list_offset, produce
+from tests.support.talk.dialogue import START_MS, Dialogue
+from tests.support.talk.requests import batch, create_topic, fetch, list_offset, produce
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 

@@ -14,8 +14,8 @@ from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupReq
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest
 from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from barnabas.testing.dialogue import Dialogue
-from barnabas.testing.offset_requests import (
+from tests.support.talk.dialogue import Dialogue
+from tests.support.talk.offset_requests import (
     At,
     Position,
     codes,
@@ -24,7 +24,7 @@ from barnabas.testing.offset_requests import (
     delete_request,
     find_coordinator,
 )
-from barnabas.testing.requests import create_topic
+from tests.support.talk.requests import create_topic
 
 A0: At = ("a", 0)
 B0: At = ("b", 0)

@@ -16,8 +16,8 @@ from barnabas.protocol.records import (
     parse_header,
     verify,
 )
-from barnabas.testing.dialogue import START_MS, Dialogue
-from barnabas.testing.requests import (
+from tests.support.talk.dialogue import START_MS, Dialogue
+from tests.support.talk.requests import (
     batch,
     create_topic,
     error_codes,

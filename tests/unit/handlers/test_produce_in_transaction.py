@@ -10,10 +10,10 @@ from barnabas.model.errors import ErrorCode, WireError
 from barnabas.model.pending import Pending
 from barnabas.node.transactions import Transactions
 from barnabas.protocol.messages import produce as messages
-from barnabas.testing.dialogue import Dialogue
-from barnabas.testing.markers import Markers
-from barnabas.testing.requests import batch, create_topic, error_codes, fetch, produce, read
-from barnabas.testing.transaction_requests import (
+from tests.support.talk.dialogue import Dialogue
+from tests.support.talk.markers import Markers
+from tests.support.talk.requests import batch, create_topic, error_codes, fetch, produce, read
+from tests.support.talk.transaction_requests import (
     add,
     end,
     find_coordinator,
@@ -24,7 +24,7 @@ from barnabas.testing.transaction_requests import (
     send_end,
     send_produce_in,
 )
-from barnabas.testing.transactions import raised
+from tests.support.talk.transactions import raised
 
 VERIFIES, ADDS = 11, 12
 

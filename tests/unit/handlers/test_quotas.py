@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
-from barnabas.testing.dialogue import Dialogue
-from barnabas.testing.requests import batch, create_topic, fetch_request, produce, send_produce
+from tests.support.talk.dialogue import Dialogue
+from tests.support.talk.requests import batch, create_topic, fetch_request, produce, send_produce
 
 
 def test_a_producer_over_its_quota_is_told_to_pause(tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from barnabas.protocol.records import TRANSACTIONAL, Record, batches
-from barnabas.testing.batches import committed
-from barnabas.testing.dialogue import Dialogue
-from barnabas.testing.requests import batch, create_topic, fetch, fetch_request, produce
+from tests.support.talk.batches import committed
+from tests.support.talk.dialogue import Dialogue
+from tests.support.talk.requests import batch, create_topic, fetch, fetch_request, produce
 
 READ_COMMITTED = 1
 VERSIONS = range(4, 19)

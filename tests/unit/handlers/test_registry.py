@@ -12,8 +12,8 @@ from barnabas.protocol.apis import APIS, request_class, response_class
 from barnabas.protocol.codec import decode_exact
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.vote import VoteRequest, VoteResponse
-from barnabas.testing.dialogue import Dialogue
 from barnabas.testing.raw_client import frame_of
+from tests.support.talk.dialogue import Dialogue
 
 VOTE = 52
 BETWEEN_BROKERS = [key for key, facts in APIS.items() if "broker" not in facts.listeners]

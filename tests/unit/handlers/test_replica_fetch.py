@@ -4,17 +4,17 @@ from typing import cast
 
 import pytest
 
-from barnabas.handlers import fetch
 from barnabas.handlers.context import RequestContext
-from barnabas.handlers.fetch import NEWS_WAIT_MS
+from barnabas.handlers.produce_fetch import fetch
+from barnabas.handlers.produce_fetch.fetch import NEWS_WAIT_MS
 from barnabas.model.errors import ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
 from barnabas.node.node import Node
 from barnabas.protocol.fetch import UNSAID, FetchPartition, FetchRequest, TopicKey
 from barnabas.protocol.replica_fetch import Copied, FetchResponse, parse_response
-from barnabas.testing.batches import make_batch
-from barnabas.testing.replica_set import TOPIC_ID, ReplicaSet, Stand, joined
+from tests.support.raft.replica_set import TOPIC_ID, ReplicaSet, Stand, joined
+from tests.support.talk.batches import make_batch
 
 
 class Talk:

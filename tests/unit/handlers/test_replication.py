@@ -13,8 +13,8 @@ from barnabas.metadata.image import BrokerImage, PartitionImage
 from barnabas.model.errors import ErrorCode, WireError
 from barnabas.node.partition import Partition
 from barnabas.protocol.messages import fetch as messages
-from barnabas.testing.dialogue import Dialogue, Exchange
-from barnabas.testing.requests import batch, create_topic, fetch_request, produce, send_produce
+from tests.support.talk.dialogue import Dialogue, Exchange
+from tests.support.talk.requests import batch, create_topic, fetch_request, produce, send_produce
 
 ME, OTHER = 1, 2
 

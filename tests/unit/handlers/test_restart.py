@@ -15,8 +15,8 @@ from barnabas.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from barnabas.protocol.messages.metadata import MetadataRequest
-from barnabas.testing.dialogue import Dialogue
-from barnabas.testing.requests import batch, create_topic, fetch, list_offset, produce, read
+from tests.support.talk.dialogue import Dialogue
+from tests.support.talk.requests import batch, create_topic, fetch, list_offset, produce, read
 
 both_ways = pytest.mark.parametrize("crash", [False, True], ids=["stop", "crash"])
 

@@ -6,8 +6,8 @@ from barnabas.protocol.messages.produce import (
     TopicProduceData,
 )
 from barnabas.storage.rolling import SEALED_AN_EVENT
-from barnabas.testing.dialogue import START_MS, Dialogue
-from barnabas.testing.requests import batch, create_topic
+from tests.support.talk.dialogue import START_MS, Dialogue
+from tests.support.talk.requests import batch, create_topic
 
 PARTITIONS = 3 * SEALED_AN_EVENT
 SEGMENT_MS = 5_000

@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 
 from barnabas.handlers import shapes as module
-from barnabas.handlers.commit_again import CommitShape
+from barnabas.handlers.groups.commit_again import CommitShape
 from barnabas.handlers.registry import dispatch
 from barnabas.handlers.shapes import CHECK_INTERVAL_MS, CHECKED_AT_ONCE, Shapes
 from barnabas.model.pending import Pending
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
-from barnabas.testing.dialogue import Dialogue
-from barnabas.testing.offset_requests import At, Position, commit_request, find_coordinator
-from barnabas.testing.requests import create_topic
+from tests.support.talk.dialogue import Dialogue
+from tests.support.talk.offset_requests import At, Position, commit_request, find_coordinator
+from tests.support.talk.requests import create_topic
 
 VERSION = 8
 PARTITIONS = 200
@@ -88,7 +88,7 @@ def test_they_are_bounded_in_bytes(committer: Committer, monkeypatch: pytest.Mon
     assert len(committer.shapes) == 5
 
 
-def test_the_least_recently_used_goes_first(
+def test_one_that_was_used_outlives_older_ones(
     committer: Committer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for group in ("a", "b", "c"):

@@ -24,8 +24,8 @@ from barnabas.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequestCursor,
     TopicRequest,
 )
-from barnabas.testing.dialogue import Dialogue
-from barnabas.testing.requests import create_topic, error_codes, fetch, produce
+from tests.support.talk.dialogue import Dialogue
+from tests.support.talk.requests import create_topic, error_codes, fetch, produce
 
 
 def topic(

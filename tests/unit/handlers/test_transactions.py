@@ -14,11 +14,12 @@ from barnabas.protocol.messages.add_partitions_to_txn import (
 from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
-from barnabas.testing import offset_requests
-from barnabas.testing.dialogue import START_MS, Dialogue
-from barnabas.testing.markers import Markers
-from barnabas.testing.requests import create_topic
-from barnabas.testing.transaction_requests import (
+from barnabas.transactions.transitions import LAST_EPOCH
+from tests.support.talk import offset_requests
+from tests.support.talk.dialogue import START_MS, Dialogue
+from tests.support.talk.markers import Markers
+from tests.support.talk.requests import create_topic
+from tests.support.talk.transaction_requests import (
     TIMEOUT_MS,
     add,
     add_codes,
@@ -30,8 +31,7 @@ from barnabas.testing.transaction_requests import (
     send_end,
     send_initialize,
 )
-from barnabas.testing.transactions import raised
-from barnabas.transactions.transitions import LAST_EPOCH
+from tests.support.talk.transactions import raised
 
 FENCED = ErrorCode.PRODUCER_FENCED
 OLD_FENCED = ErrorCode.INVALID_PRODUCER_EPOCH

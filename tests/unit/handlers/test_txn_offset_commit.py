@@ -13,8 +13,8 @@ from barnabas.model.ids import TopicPartition
 from barnabas.model.pending import Pending
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
 from barnabas.protocol.records import CONTROL, TRANSACTIONAL, Record, build
-from barnabas.testing.dialogue import Dialogue, Exchange
-from barnabas.testing.offset_requests import (
+from tests.support.talk.dialogue import Dialogue, Exchange
+from tests.support.talk.offset_requests import (
     Position,
     codes,
     commit_request,
@@ -23,7 +23,7 @@ from barnabas.testing.offset_requests import (
     find_coordinator,
     transactional_request,
 )
-from barnabas.testing.requests import create_topic
+from tests.support.talk.requests import create_topic
 
 P1 = ProducerIdAndEpoch(7, 3)
 VERSIONS = range(6)

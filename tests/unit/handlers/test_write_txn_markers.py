@@ -12,8 +12,8 @@ from barnabas.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 from barnabas.protocol.records import TRANSACTIONAL, batches
-from barnabas.testing.dialogue import Dialogue
-from barnabas.testing.requests import batch, create_topic, fetch
+from tests.support.talk.dialogue import Dialogue
+from tests.support.talk.requests import batch, create_topic, fetch
 
 VERSIONS = (1, 2)
 

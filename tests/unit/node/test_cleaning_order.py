@@ -11,10 +11,10 @@ from barnabas.node.partition import Partition
 from barnabas.storage import compaction
 from barnabas.storage.compaction import ROOM_TO_SPARE_BYTES
 from barnabas.storage.sweeping import CLEANING_FOLDER
-from barnabas.testing.batches import make_batch
-from barnabas.testing.edge import START_MS, Edge
-from barnabas.testing.log_changes import drop_segments
-from barnabas.testing.memory_disk import MemoryDisk
+from tests.support.disks.log_changes import drop_segments
+from tests.support.disks.memory_disk import MemoryDisk
+from tests.support.talk.batches import make_batch
+from tests.support.talk.edge import START_MS, Edge
 
 DAY_MS = 86_400_000
 COMPACTED = {

@@ -13,9 +13,9 @@ from barnabas.model.pending import Pending
 from barnabas.node.node import Node
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.storage.log import Log
-from barnabas.testing.dialogue import Dialogue, Exchange
-from barnabas.testing.offset_requests import Position, commit_request, committed
-from barnabas.testing.requests import create_topic
+from tests.support.talk.dialogue import Dialogue, Exchange
+from tests.support.talk.offset_requests import Position, commit_request, committed
+from tests.support.talk.requests import create_topic
 
 VOTERS = ["1@127.0.0.1:7001", "2@127.0.0.1:7002", "3@127.0.0.1:7003"]
 

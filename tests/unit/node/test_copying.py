@@ -8,8 +8,8 @@ from barnabas.node.partition import Partition
 from barnabas.protocol.fetch import Diverging
 from barnabas.protocol.records import parse_header, stamp
 from barnabas.protocol.replica_fetch import Copied
-from barnabas.testing.batches import make_batch, make_marker, read_all
-from barnabas.testing.replica_set import TOPIC_ID, ReplicaSet, Stand
+from tests.support.raft.replica_set import TOPIC_ID, ReplicaSet, Stand
+from tests.support.talk.batches import make_batch, make_marker, read_all
 
 
 def follower(config: dict[str, str] | None = None) -> tuple[Stand, LocalCopy]:

@@ -12,7 +12,7 @@ from barnabas.sim.cluster import BROKER_SESSION_MS, Cluster
 from barnabas.sim.host import Host
 from barnabas.sim.memory_disk import MemoryDisk
 from barnabas.sim.world import World
-from barnabas.testing.batches import make_batch
+from tests.support.talk.batches import make_batch
 
 PATIENCE_MS = 60_000
 PLACE = TopicPartition("orders", 0)

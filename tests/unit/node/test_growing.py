@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from barnabas.handlers import create_topics, describe_configs
+from barnabas.handlers.admin import create_topics, describe_configs
 from barnabas.handlers.context import RequestContext
 from barnabas.metadata.features import WANTED_FACTOR_LEVEL
 from barnabas.metadata.image import GROUPS_TOPIC, TopicImage

@@ -15,9 +15,9 @@ from barnabas.sim.cluster import Cluster
 from barnabas.sim.host import Host
 from barnabas.sim.world import World
 from barnabas.storage.ownership import Owned, own_folder
-from barnabas.testing.batches import make_batch
-from barnabas.testing.edge import Edge
-from barnabas.testing.memory_disk import MemoryDisk
+from tests.support.disks.memory_disk import MemoryDisk
+from tests.support.talk.batches import make_batch
+from tests.support.talk.edge import Edge
 
 TOPICS = 40
 PARTITIONS = 10

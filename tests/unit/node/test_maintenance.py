@@ -16,9 +16,9 @@ from barnabas.node.maintenance import (
     ROLLED_AN_EVENT,
 )
 from barnabas.node.partition import Partition
-from barnabas.testing.batches import make_batch, read_all
-from barnabas.testing.edge import START_MS, Edge
-from barnabas.testing.memory_disk import MemoryDisk
+from tests.support.disks.memory_disk import MemoryDisk
+from tests.support.talk.batches import make_batch, read_all
+from tests.support.talk.edge import START_MS, Edge
 
 SMALL = {"segment.bytes": "1024"}
 COMPACTED = {

@@ -13,9 +13,9 @@ from barnabas.node.markers import Marker, write_marker
 from barnabas.node.partition import Partition
 from barnabas.protocol.markers import parse_marker
 from barnabas.protocol.records import TRANSACTIONAL, Record, build
-from barnabas.testing.batches import batches_in, make_batch
-from barnabas.testing.edge import START_MS, Edge
-from barnabas.testing.memory_disk import MemoryDisk
+from tests.support.disks.memory_disk import MemoryDisk
+from tests.support.talk.batches import batches_in, make_batch
+from tests.support.talk.edge import START_MS, Edge
 
 NAME = TopicPartition("orders", 0)
 

@@ -23,8 +23,8 @@ from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIden
 from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from barnabas.testing.dialogue import Exchange
-from barnabas.testing.offset_requests import (
+from tests.support.talk.dialogue import Exchange
+from tests.support.talk.offset_requests import (
     Position,
     commit_request,
     committed,
@@ -33,7 +33,7 @@ from barnabas.testing.offset_requests import (
     positions,
     transactional_request,
 )
-from barnabas.testing.together import Talk, Together
+from tests.support.talk.together import Talk, Together
 
 GROUP = "g"
 A0 = ("a", 0)

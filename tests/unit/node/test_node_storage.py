@@ -11,9 +11,9 @@ from barnabas.node import checkpointing
 from barnabas.node.node import Node
 from barnabas.protocol.records import BatchHeader
 from barnabas.storage.segment import Segment
-from barnabas.testing.batches import make_batch, read_all
-from barnabas.testing.edge import START_MS, Edge
-from barnabas.testing.memory_disk import MemoryDisk
+from tests.support.disks.memory_disk import MemoryDisk
+from tests.support.talk.batches import make_batch, read_all
+from tests.support.talk.edge import START_MS, Edge
 
 NAME = TopicPartition("orders", 0)
 

@@ -9,9 +9,9 @@ from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicPartition
 from barnabas.node.partition import Partition
 from barnabas.node.refusals import REMEMBERED_MS
-from barnabas.testing.batches import batches_in, make_batch
-from barnabas.testing.edge import START_MS, Edge
-from barnabas.testing.memory_disk import MemoryDisk
+from tests.support.disks.memory_disk import MemoryDisk
+from tests.support.talk.batches import batches_in, make_batch
+from tests.support.talk.edge import START_MS, Edge
 
 NAME = TopicPartition("orders", 0)
 

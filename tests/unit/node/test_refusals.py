@@ -3,7 +3,7 @@
 from barnabas.model.errors import ErrorCode
 from barnabas.node.refusals import REMEMBERED_MS, Refusals
 from barnabas.protocol.records import BatchHeader, parse_header
-from barnabas.testing.batches import make_batch
+from tests.support.talk.batches import make_batch
 
 FULL = ErrorCode.KAFKA_STORAGE_ERROR
 NOW = 1000

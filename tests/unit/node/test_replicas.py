@@ -5,8 +5,8 @@ import pytest
 from barnabas.controller.in_sync import GIVES_UP, RESIGNS
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
-from barnabas.testing.batches import batches_in, make_batch
-from barnabas.testing.replica_set import LAG_MAX_MS, ReplicaSet, Stand
+from tests.support.raft.replica_set import LAG_MAX_MS, ReplicaSet, Stand
+from tests.support.talk.batches import batches_in, make_batch
 
 
 def ready(config: dict[str, str] | None = None, fetch_wait_ms: int = 500) -> ReplicaSet:

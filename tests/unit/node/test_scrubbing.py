@@ -5,9 +5,9 @@ from barnabas.model.ids import TopicPartition
 from barnabas.model.settings import BrokerSettings, Settings, StorageSettings
 from barnabas.node.partition import Partition
 from barnabas.node.scrubbing import GATHER_MS, Scrubbing
-from barnabas.testing.batches import make_batch
-from barnabas.testing.edge import START_MS, Edge
-from barnabas.testing.memory_disk import MemoryDisk
+from tests.support.disks.memory_disk import MemoryDisk
+from tests.support.talk.batches import make_batch
+from tests.support.talk.edge import START_MS, Edge
 
 SMALL = {"segment.bytes": "1024"}
 

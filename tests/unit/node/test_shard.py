@@ -15,8 +15,8 @@ from barnabas.model.ids import TopicPartition
 from barnabas.model.pending import Pending
 from barnabas.node.coordinators import java_hash
 from barnabas.node.shard import Shard
-from barnabas.testing.edge import Edge
-from barnabas.testing.memory_disk import MemoryDisk
+from tests.support.disks.memory_disk import MemoryDisk
+from tests.support.talk.edge import Edge
 
 WRITER = ProducerIdAndEpoch(7, 3)
 
@@ -180,7 +180,7 @@ class TestClosing:
         shard.run(lambda: Outcome[object](joining)).when_done(lambda _: None, failures.append)
         edge.hold_syncs = True
         shard.run(lambda: shard.machine.note(b"k", b"w")).when_done(lambda _: None, failures.append)
-        shard.safe(shard.partition.log.end_offset).when_done(lambda _: None, failures.append)
+        shard.safe(shard.partition.log.end_offset, None).when_done(lambda _: None, failures.append)
         shard.close()
         codes = [failure.code for failure in failures if isinstance(failure, ApiError)]
         assert codes == [ErrorCode.NOT_COORDINATOR] * 3

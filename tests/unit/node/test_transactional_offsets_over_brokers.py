@@ -8,13 +8,13 @@ import pytest
 from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.errors import ErrorCode
 from barnabas.node import coordinators as coordinators_module
-from barnabas.testing.offset_requests import (
+from tests.support.talk.offset_requests import (
     Position,
     commit_request,
     committed,
     transactional_request,
 )
-from barnabas.testing.spread_transactions import (
+from tests.support.talk.spread_transactions import (
     A0,
     A1,
     COORDINATOR,
@@ -23,8 +23,8 @@ from barnabas.testing.spread_transactions import (
     spread,
     state,
 )
-from barnabas.testing.together import Together
-from barnabas.testing.transaction_requests import add, add_offsets, end, initialize, send_end
+from tests.support.talk.together import Together
+from tests.support.talk.transaction_requests import add, add_offsets, end, initialize, send_end
 
 MARK = 27
 

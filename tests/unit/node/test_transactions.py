@@ -13,10 +13,10 @@ from barnabas.node.admissions import Admissions
 from barnabas.node.markers import Marker
 from barnabas.node.partition import Partition
 from barnabas.node.transactions import Admitted
-from barnabas.testing.dialogue import Dialogue
-from barnabas.testing.markers import Markers
-from barnabas.testing.requests import create_topic, delete_topic
-from barnabas.testing.transaction_requests import (
+from tests.support.talk.dialogue import Dialogue
+from tests.support.talk.markers import Markers
+from tests.support.talk.requests import create_topic, delete_topic
+from tests.support.talk.transaction_requests import (
     NAME,
     TIMEOUT_MS,
     add,
@@ -28,7 +28,7 @@ from barnabas.testing.transaction_requests import (
     send_end,
     send_initialize,
 )
-from barnabas.testing.transactions import raised
+from tests.support.talk.transactions import raised
 
 A0, B0 = TopicPartition("a", 0), TopicPartition("b", 0)
 CONCURRENT = ErrorCode.CONCURRENT_TRANSACTIONS

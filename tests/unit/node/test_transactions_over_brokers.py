@@ -10,13 +10,13 @@ from barnabas.model.ids import TopicPartition
 from barnabas.node import coordinators as coordinators_module
 from barnabas.protocol.markers import COMMIT, parse_marker
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
-from barnabas.testing.batches import batches_in
-from barnabas.testing.dialogue import Exchange
-from barnabas.testing.offset_requests import (
+from tests.support.talk.batches import batches_in
+from tests.support.talk.dialogue import Exchange
+from tests.support.talk.offset_requests import (
     transactional_request,
 )
-from barnabas.testing.requests import batch, error_codes, produce
-from barnabas.testing.spread_transactions import (
+from tests.support.talk.requests import batch, error_codes, produce
+from tests.support.talk.spread_transactions import (
     A0,
     A1,
     COORDINATOR,
@@ -25,8 +25,8 @@ from barnabas.testing.spread_transactions import (
     spread,
     state,
 )
-from barnabas.testing.together import Together
-from barnabas.testing.transaction_requests import (
+from tests.support.talk.together import Together
+from tests.support.talk.transaction_requests import (
     add,
     add_codes,
     add_offsets,
@@ -40,7 +40,7 @@ from barnabas.testing.transaction_requests import (
     send_initialize,
     send_produce_in,
 )
-from barnabas.testing.transactions import raised
+from tests.support.talk.transactions import raised
 
 ADD, MARK = 24, 27
 VERIFIES, ADDS = 11, 12

@@ -23,8 +23,8 @@ from barnabas.protocol.messages.update_features import (
 from barnabas.sim.cluster import Cluster
 from barnabas.sim.host import Host
 from barnabas.sim.world import World
-from barnabas.testing.dialogue import Dialogue
 from barnabas.testing.process import BrokerSubprocess
+from tests.support.talk.dialogue import Dialogue
 
 PATIENCE_MS = 60_000
 

@@ -9,7 +9,7 @@ from barnabas.node.validation import checked
 from barnabas.protocol.compression import Codec, compress
 from barnabas.protocol.crc import crc32c
 from barnabas.protocol.records import CONTROL, CRC_FROM, Record, build, parse_header, records
-from barnabas.testing.batches import make_batch
+from tests.support.talk.batches import make_batch
 
 NOW_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000

@@ -7,7 +7,7 @@ from barnabas.node import verifications
 from barnabas.node.verifications import Verifications
 from barnabas.protocol.records import BatchHeader, parse_header
 from barnabas.storage.producers import SEQUENCE_MASK, ProducerStates
-from barnabas.testing.batches import make_batch
+from tests.support.talk.batches import make_batch
 
 NOW = 1000
 

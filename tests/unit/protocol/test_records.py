@@ -26,7 +26,7 @@ from barnabas.protocol.records import (
     verify,
     write_varint,
 )
-from barnabas.testing.batches import make_batch
+from tests.support.talk.batches import make_batch
 
 maybe_bytes = st.none() | st.binary(max_size=40)
 headers = st.lists(st.tuples(st.text(max_size=8), maybe_bytes), max_size=3).map(tuple)

@@ -15,8 +15,8 @@ from barnabas.raft.metadata_log import FOLDER, SETTINGS, DivergedError, Divergen
 from barnabas.raft.voters import ReplicaKey
 from barnabas.sim.memory_disk import MemoryDisk
 from barnabas.storage.recovery import open_log
-from barnabas.testing.raft_member import RaftMember
-from barnabas.testing.raft_quorum import RaftQuorum
+from tests.support.raft.raft_member import RaftMember
+from tests.support.raft.raft_quorum import RaftQuorum
 
 A, B = (b"a", b"1"), (b"b", b"2")
 

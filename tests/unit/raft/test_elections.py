@@ -24,7 +24,7 @@ from barnabas.raft.messages import (
     vote_response,
 )
 from barnabas.raft.voters import NO_DIRECTORY, ReplicaKey, Voter
-from barnabas.testing.raft_member import PORT, Asked, RaftMember
+from tests.support.raft.raft_member import PORT, Asked, RaftMember
 
 ONE, TWO, THREE = (ReplicaKey(NodeId(n), bytes([n]) * 16) for n in (1, 2, 3))
 LONG = LogEnd(9, 99)

@@ -9,8 +9,8 @@ from barnabas.model.pending import Pending
 from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest, Listener
 from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
 from barnabas.raft.voters import parse_voter
-from barnabas.testing.raft_member import PORT, RaftMember
-from barnabas.testing.raft_quorum import RaftQuorum
+from tests.support.raft.raft_member import PORT, RaftMember
+from tests.support.raft.raft_quorum import RaftQuorum
 
 
 def add(leader: RaftMember, member: RaftMember, timeout_ms: int = 5_000) -> list[Any]:

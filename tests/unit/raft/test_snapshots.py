@@ -21,9 +21,9 @@ from barnabas.raft.snapshots import (
     encode,
 )
 from barnabas.raft.voters import Voter, VoterSet
-from barnabas.testing.memory_disk import MemoryDisk
-from barnabas.testing.raft_member import RaftMember
-from barnabas.testing.raft_quorum import RaftQuorum
+from tests.support.disks.memory_disk import MemoryDisk
+from tests.support.raft.raft_member import RaftMember
+from tests.support.raft.raft_quorum import RaftQuorum
 
 ID = SnapshotId(100, 3)
 PAIRS = [(b"k%d" % number, b"v%d" % number) for number in range(1_200)]

@@ -7,7 +7,7 @@ import pytest
 from barnabas.protocol.fetch import Diverging
 from barnabas.replication.divergence import common_end, divergence, misplacement
 from barnabas.storage.epochs import LeaderEpochs
-from barnabas.testing.memory_disk import MemoryDisk
+from tests.support.disks.memory_disk import MemoryDisk
 
 Entries = list[tuple[int, int]]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.testing.peer_pair import Pair
+from tests.support.talk.peer_pair import Pair
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from barnabas.server.descriptors import SpareDescriptors
 from barnabas.server.effects import sync_or_stop
 from barnabas.server.listener import TOLD_EVERY_S, RefusedConnections
 from barnabas.storage.flush import FlushTask
-from barnabas.testing.memory_disk import MemoryDisk
+from tests.support.disks.memory_disk import MemoryDisk
 
 TASK = FlushTask((), ("data",), 0, 0, 0, ())
 

@@ -13,8 +13,8 @@ from barnabas.server import disk as disks
 from barnabas.server.disk import OsDisk
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
-from barnabas.testing.batches import append, make_batch, read_all
-from barnabas.testing.log_changes import drop_segments
+from tests.support.disks.log_changes import drop_segments
+from tests.support.talk.batches import append, make_batch, read_all
 
 TMPFS_BYTES = 256 * 1024
 

@@ -12,7 +12,7 @@ from barnabas.effects import Clean, Effect, Remove, Verify
 from barnabas.server.effects import EffectDriver
 from barnabas.server.server import Server
 from barnabas.storage.compaction import CleaningPlan
-from barnabas.testing.peer_pair import edge
+from tests.support.talk.peer_pair import edge
 
 PATIENCE_S = 30
 

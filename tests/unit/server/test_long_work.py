@@ -30,9 +30,9 @@ from barnabas.protocol.messages.produce import (
 )
 from barnabas.protocol.records import HEADER_BYTES, Record, build, checksum
 from barnabas.testing.broker import Broker
-from barnabas.testing.dialogue import START_MS, Dialogue
 from barnabas.testing.raw_client import RawClient
-from barnabas.testing.requests import create_topic, fetch_request, produce
+from tests.support.talk.dialogue import START_MS, Dialogue
+from tests.support.talk.requests import create_topic, fetch_request, produce
 
 Answer = TypeVar("Answer", bound=Message)
 

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from barnabas.handlers.delete_topics import DECIDED_AN_EVENT
+from barnabas.handlers.admin.delete_topics import DECIDED_AN_EVENT
 from barnabas.node.local_topics import DISCARDED_AT_ONCE
 from barnabas.testing.broker import Broker
 from barnabas.testing.waiting import eventually

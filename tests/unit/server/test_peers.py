@@ -37,8 +37,8 @@ from barnabas.protocol.messages.fetch_snapshot import (
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.server.peer_versions import served_versions
 from barnabas.server.peers import IDLE_MS
-from barnabas.testing.peer_pair import LONG_MS, Pair
 from barnabas.testing.raw_client import RawClient
+from tests.support.talk.peer_pair import LONG_MS, Pair
 
 HEARTBEAT = 63
 REGISTRATION = 62

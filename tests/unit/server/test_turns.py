@@ -17,9 +17,9 @@ from barnabas.server.server import Server
 from barnabas.sim.edge import Limits, SimServer
 from barnabas.sim.frames import frame_of
 from barnabas.testing.broker import Broker
-from barnabas.testing.one_connection import Asked, OneConnection
 from barnabas.testing.raw_client import RawClient
-from barnabas.testing.requests import fetch_request
+from tests.support.talk.one_connection import Asked, OneConnection
+from tests.support.talk.requests import fetch_request
 
 DESCRIBE_CLUSTER = 60
 METADATA = 3

@@ -24,8 +24,8 @@ from barnabas.spark.sink_columns import Columns
 from barnabas.spark.sink_options import SinkOptions, parse_options
 from barnabas.spark.transactional import Transaction, end
 from barnabas.testing.broker import Broker
-from barnabas.testing.topic_reading import committed_records, create_topic
 from barnabas.wire.cluster import Wire
+from tests.support.loads.topic_reading import committed_records, create_topic
 
 VALUE_ALONE = Columns(0, None, None, None, None, None)
 PATIENCE_MS = 20_000

@@ -25,8 +25,8 @@ from barnabas.spark.sink_options import SinkOptions, parse_options
 from barnabas.spark.transactional import end
 from barnabas.testing.broker import Broker
 from barnabas.testing.process import BrokerSubprocess
-from barnabas.testing.topic_reading import committed_records, create_topic
 from barnabas.wire.failures import LinkError
+from tests.support.loads.topic_reading import committed_records, create_topic
 
 VALUE_ALONE = Columns(0, None, None, None, None, None)
 KEYED = Columns(0, 1, None, None, None, None)

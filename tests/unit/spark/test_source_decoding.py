@@ -18,7 +18,7 @@ from barnabas.protocol.compression import Codec
 from barnabas.protocol.records import LOG_APPEND_TIME, TRANSACTIONAL, Record, build, stamp
 from barnabas.spark import decoding, schema
 from barnabas.spark.decoding import Wanted, checked_batches, decode, slabs, visible
-from barnabas.testing.batches import make_marker
+from tests.support.talk.batches import make_marker
 
 PLACE = TopicPartition("orders", 3)
 Content: TypeAlias = tuple[int, int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]

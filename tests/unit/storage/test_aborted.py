@@ -12,9 +12,9 @@ from barnabas.storage.aborted import Aborted, AbortedIndex
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import Recovered, open_log
 from barnabas.storage.segment import Segment
-from barnabas.testing.batches import append, make_batch, make_marker
-from barnabas.testing.log_changes import drop_segments
-from barnabas.testing.memory_disk import MemoryDisk
+from tests.support.disks.log_changes import drop_segments
+from tests.support.disks.memory_disk import MemoryDisk
+from tests.support.talk.batches import append, make_batch, make_marker
 
 FOLDER = "data/orders/0"
 SETTINGS = LogSettings(segment_bytes=330)

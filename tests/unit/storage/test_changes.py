@@ -12,8 +12,8 @@ from barnabas.storage.recovery import open_log
 from barnabas.storage.swap import SWAP_SUFFIX
 from barnabas.storage.sweeping import CLEANING_FOLDER
 from barnabas.storage.trimming import advance_start, drop_segments
-from barnabas.testing.batches import append, make_batch, read_all
-from barnabas.testing.memory_disk import MemoryDisk
+from tests.support.disks.memory_disk import MemoryDisk
+from tests.support.talk.batches import append, make_batch, read_all
 
 FOLDER = "data/topics/orders/0"
 SETTINGS = LogSettings(segment_bytes=300, index_interval_bytes=100)

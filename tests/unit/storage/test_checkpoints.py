@@ -15,7 +15,7 @@ from barnabas.storage.checkpoints import (
     unseal,
     write_number,
 )
-from barnabas.testing.memory_disk import MemoryDisk
+from tests.support.disks.memory_disk import MemoryDisk
 
 POINTS = {TopicPartition("ab" * 16, 0): 100, TopicPartition("ab" * 16, 1): 0}
 

@@ -18,9 +18,9 @@ from barnabas.storage.compaction import (
 )
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
-from barnabas.testing.batches import Pair, append, batches_in, make_batch, read_all
-from barnabas.testing.log_changes import drop_segments, swap_in
-from barnabas.testing.memory_disk import MemoryDisk
+from tests.support.disks.log_changes import drop_segments, swap_in
+from tests.support.disks.memory_disk import MemoryDisk
+from tests.support.talk.batches import Pair, append, batches_in, make_batch, read_all
 
 FOLDER = "data/orders/0"
 EAGER = Urgency(0.0, 0, 1 << 40)

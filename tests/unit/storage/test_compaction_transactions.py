@@ -11,7 +11,9 @@ from barnabas.storage import compaction
 from barnabas.storage.compaction import CleaningPlan, Urgency
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
-from barnabas.testing.batches import (
+from tests.support.disks.log_changes import swap_in
+from tests.support.disks.memory_disk import MemoryDisk
+from tests.support.talk.batches import (
     Batch,
     Pair,
     append,
@@ -21,8 +23,6 @@ from barnabas.testing.batches import (
     make_marker,
     read_all,
 )
-from barnabas.testing.log_changes import swap_in
-from barnabas.testing.memory_disk import MemoryDisk
 
 FOLDER = "data/orders/0"
 KEEP_MS = 100

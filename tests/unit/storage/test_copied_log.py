@@ -9,8 +9,8 @@ from barnabas.model.errors import CorruptBatchError
 from barnabas.protocol.records import parse_header, stamp
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
-from barnabas.testing.batches import append, make_batch, read_all
-from barnabas.testing.memory_disk import MemoryDisk
+from tests.support.disks.memory_disk import MemoryDisk
+from tests.support.talk.batches import append, make_batch, read_all
 
 FOLDER = "data/t/0"
 SETTINGS = LogSettings(segment_bytes=400)

@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.model.errors import StorageError
 from barnabas.storage.epochs import LeaderEpochs
-from barnabas.testing.memory_disk import MemoryDisk
+from tests.support.disks.memory_disk import MemoryDisk
 
 
 def epochs(*entries: tuple[int, int], disk: MemoryDisk | None = None) -> LeaderEpochs:

@@ -3,7 +3,7 @@
 import pytest
 
 from barnabas.storage.index import PAGE_BYTES, OffsetIndex, TimeIndex
-from barnabas.testing.memory_disk import MemoryDisk
+from tests.support.disks.memory_disk import MemoryDisk
 
 PATH = "data/0.index"
 

@@ -9,9 +9,9 @@ from barnabas.protocol.records import parse_header, stamp
 from barnabas.storage.flush import carry_out
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
-from barnabas.testing.batches import append, batches_in, make_batch, read_all
-from barnabas.testing.log_changes import advance_start, drop_segments
-from barnabas.testing.memory_disk import MemoryDisk
+from tests.support.disks.log_changes import advance_start, drop_segments
+from tests.support.disks.memory_disk import MemoryDisk
+from tests.support.talk.batches import append, batches_in, make_batch, read_all
 
 FOLDER = "data/orders/0"
 SMALL = LogSettings(segment_bytes=300, index_interval_bytes=100)

@@ -8,8 +8,8 @@ from barnabas.model.ids import TopicId
 from barnabas.storage.log import LogSettings
 from barnabas.storage.ownership import OWNER_FILE, own_folder
 from barnabas.storage.recovery import open_log
-from barnabas.testing.batches import append
-from barnabas.testing.memory_disk import MemoryDisk
+from tests.support.disks.memory_disk import MemoryDisk
+from tests.support.talk.batches import append
 
 FIRST, SECOND = TopicId(b"\1" * 16), TopicId(b"\2" * 16)
 FOLDER, STRANGERS = "data/topics/orders", "data/strangers"

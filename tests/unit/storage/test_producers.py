@@ -10,9 +10,9 @@ from barnabas.storage import compaction, snapshots
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.producers import SEQUENCE_MASK, ProducerStates, SentBatch
 from barnabas.storage.recovery import open_log
-from barnabas.testing.batches import append, make_batch
-from barnabas.testing.log_changes import swap_in
-from barnabas.testing.memory_disk import MemoryDisk
+from tests.support.disks.log_changes import swap_in
+from tests.support.disks.memory_disk import MemoryDisk
+from tests.support.talk.batches import append, make_batch
 
 FOLDER = "data/orders/0"
 

@@ -8,9 +8,9 @@ from barnabas.model.steps import Work, finish
 from barnabas.protocol.records import CRC_FROM, parse_header, stamp
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import Recovered, open_log
-from barnabas.testing.batches import append, make_batch, read_all
-from barnabas.testing.log_changes import advance_start, drop_segments
-from barnabas.testing.memory_disk import MemoryDisk
+from tests.support.disks.log_changes import advance_start, drop_segments
+from tests.support.disks.memory_disk import MemoryDisk
+from tests.support.talk.batches import append, make_batch, read_all
 
 FOLDER = "data/orders/0"
 SMALL = LogSettings(segment_bytes=400, index_interval_bytes=100)

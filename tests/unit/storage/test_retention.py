@@ -8,9 +8,9 @@ import pytest
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.recovery import open_log
 from barnabas.storage.retention import UNLIMITED, active_expired, active_overdue, expired
-from barnabas.testing.batches import append, make_batch
-from barnabas.testing.log_changes import advance_start
-from barnabas.testing.memory_disk import MemoryDisk
+from tests.support.disks.log_changes import advance_start
+from tests.support.disks.memory_disk import MemoryDisk
+from tests.support.talk.batches import append, make_batch
 
 ONE_A_SEGMENT = LogSettings(segment_bytes=1)
 FIFTY_MS = LogSettings(segment_ms=50)

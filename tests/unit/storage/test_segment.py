@@ -9,8 +9,8 @@ from barnabas.protocol.records import parse_header, stamp
 from barnabas.storage import trust
 from barnabas.storage.index import PAGE_BYTES, TimeIndex
 from barnabas.storage.segment import RECENT_MAX, Segment
-from barnabas.testing.batches import make_batch
-from barnabas.testing.memory_disk import MemoryDisk
+from tests.support.disks.memory_disk import MemoryDisk
+from tests.support.talk.batches import make_batch
 
 LOG = "data/00000000000000000100.log"
 

@@ -16,9 +16,9 @@ from barnabas.storage.recovery import open_log
 from barnabas.storage.segment import Segment
 from barnabas.storage.times import Found, Look
 from barnabas.storage.walk import Located
-from barnabas.testing.batches import append, make_batch
-from barnabas.testing.log_changes import advance_start
-from barnabas.testing.memory_disk import MemoryDisk
+from tests.support.disks.log_changes import advance_start
+from tests.support.disks.memory_disk import MemoryDisk
+from tests.support.talk.batches import append, make_batch
 
 FOLDER = "data/orders/0"
 SMALL = LogSettings(segment_bytes=600, index_interval_bytes=50)

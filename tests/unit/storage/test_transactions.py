@@ -13,8 +13,8 @@ from barnabas.storage.aborted import Aborted
 from barnabas.storage.log import Log, LogSettings
 from barnabas.storage.producers import NOTHING_UNSTABLE, ProducerStates, SentBatch
 from barnabas.storage.recovery import open_log
-from barnabas.testing.batches import append, make_batch, make_marker
-from barnabas.testing.memory_disk import MemoryDisk
+from tests.support.disks.memory_disk import MemoryDisk
+from tests.support.talk.batches import append, make_batch, make_marker
 
 FOLDER = "data/orders/0"
 

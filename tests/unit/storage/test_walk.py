@@ -8,8 +8,8 @@ from barnabas.model.errors import CorruptBatchError
 from barnabas.model.ports import Buffer
 from barnabas.protocol.records import HEADER_BYTES
 from barnabas.storage.walk import WINDOW_BYTES, header_at, walk
-from barnabas.testing.batches import make_batch
-from barnabas.testing.memory_disk import MemoryDisk, MemoryFile
+from tests.support.disks.memory_disk import MemoryDisk, MemoryFile
+from tests.support.talk.batches import make_batch
 
 
 def file_of(*parts: Buffer) -> MemoryFile:

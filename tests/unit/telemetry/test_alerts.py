@@ -6,10 +6,10 @@ from functools import partial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.telemetry.alerts import Alert, Key, Standing, step
-from barnabas.telemetry.catalogue import CATALOGUE, Name
-from barnabas.telemetry.finding import Finding, us
-from barnabas.telemetry.thresholds import Thresholds
+from barnabas.telemetry.findings.alerts import Alert, Key, Standing, step
+from barnabas.telemetry.findings.finding import Finding, us
+from barnabas.telemetry.findings.thresholds import Thresholds
+from barnabas.telemetry.samples.catalogue import CATALOGUE, Name
 
 THRESHOLDS = Thresholds()
 
@@ -180,7 +180,7 @@ def test_every_alert_is_raised_first_cleared_last_and_never_floods(
         for alert in alerts:
             lives[alert.alert_id].append(alert)
     for life in lives.values():
-        assert life[0].state == "raised"
+        assert life[0].state in ("raised", "flapping")
         assert all(each.state != "cleared" for each in life[:-1])
         assert [each.last_seen for each in life] == sorted(each.last_seen for each in life)
         severities = [each.severity for each in life if each.state == "raised"]

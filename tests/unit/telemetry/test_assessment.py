@@ -9,11 +9,15 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyarrow", reason="needs pip install 'barnabas[spark]'")
 
-from barnabas.telemetry.assessment import Assessment, FleetState, assess
-from barnabas.telemetry.assessment_store import StateMissingError, StateStore
-from barnabas.telemetry.finding import Window, us
-from barnabas.telemetry.lake import Lake
-from barnabas.telemetry.thresholds import Thresholds
+import pyarrow.parquet as pq
+
+from barnabas.telemetry.findings.assessment import Assessment, FleetState, assess
+from barnabas.telemetry.findings.assessment_store import StateMissingError, StateStore
+from barnabas.telemetry.findings.finding import Finding, Window, us
+from barnabas.telemetry.findings.memory import report
+from barnabas.telemetry.findings.thresholds import Thresholds
+from barnabas.telemetry.lake.lake import Lake
+from barnabas.telemetry.samples.catalogue import Name
 
 THRESHOLDS = Thresholds()
 
@@ -62,7 +66,7 @@ def test_a_host_that_goes_silent_is_one_alert() -> None:
     assert "none of its 8 GPUs" in alert.message
 
 
-def test_when_part_of_a_host_returns_the_rest_is_told_one_by_one() -> None:
+def test_when_part_of_a_host_returns_the_rest_is_told_together() -> None:
     rows = [window(number, "GPU-1") for number in range(40)]
     rows += [window(0, f"GPU-{card}", "node-2") for card in (2, 3, 4)]
     rows += [window(number, "GPU-2", "node-2") for number in range(20, 40)]
@@ -70,9 +74,10 @@ def test_when_part_of_a_host_returns_the_rest_is_told_one_by_one() -> None:
     assert told(assessment) == [
         ("host:node-2", "raised"),
         ("GPU-3", "raised"),
-        ("GPU-4", "raised"),
         ("host:node-2", "cleared"),
     ]
+    (rest,) = (each for each in assessment.alerts if each.gpu_id == "GPU-3")
+    assert rest.gpus == ("GPU-3", "GPU-4")
 
 
 def test_a_card_that_is_gone_for_a_day_is_forgotten() -> None:
@@ -158,3 +163,37 @@ def test_old_states_are_swept_and_a_lost_one_says_what_to_do(tmp_path: Path) -> 
     assert len(list((tmp_path / "_work" / "findings-gpus").iterdir())) == 10
     with pytest.raises(StateMissingError, match="start with an empty lake"):
         StateStore(Lake(str(tmp_path))).after(3)
+
+
+def test_a_state_of_version_0_1_is_read_without_the_interval(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path))
+    state = assess(FleetState(), [window(0, "GPU-1", interval_s=30.0)], [], THRESHOLDS).state
+    StateStore(lake).save(3, state)
+    (file,) = (tmp_path / "_work" / "findings-gpus").glob("*.parquet")
+    pq.write_table(pq.read_table(file).drop_columns(["interval_s"]), file)
+    read = StateStore(lake).after(3).fleet.gpus["GPU-1"]
+    assert (read.seen, read.interval_s) == (us(10), None)
+
+
+def test_a_card_that_is_sampled_rarely_is_missing_later() -> None:
+    rows = [window(number, "GPU-1") for number in range(100)]
+    rows += [window(n, "GPU-2", interval_s=120.0, samples=1) for n in (0, 12, 24)]
+    assert silence(assess(FleetState(), rows, [], THRESHOLDS)) == {"GPU-2": 100 - 24 - 24}
+
+
+def test_windows_without_samples_do_not_keep_a_card_from_being_missing() -> None:
+    rows = [window(number, "GPU-1") for number in range(30)]
+    rows += [window(number, "GPU-2", samples=int(number == 0)) for number in range(20)]
+    assert silence(assess(FleetState(), rows, [], THRESHOLDS)) == {"GPU-2": 30 - 6}
+
+
+def test_one_sample_raises_no_alert_about_a_state() -> None:
+    def parked(*numbers: int) -> list[Finding]:
+        return [
+            report(window(number, "GPU-1"), Name.PARKED_MEMORY, 1.0, "parked") for number in numbers
+        ]
+
+    rows = [window(number, "GPU-1", interval_s=30.0) for number in range(12)]
+    assert assess(FleetState(), rows, parked(1, 2, 3), THRESHOLDS).alerts == []
+    two = assess(FleetState(), rows, parked(1, 2, 3, 4), THRESHOLDS).alerts
+    assert [(each.finding, each.state) for each in two][:1] == [("parked_memory", "raised")]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.telemetry.causes import Remedy, explain
+from barnabas.telemetry.findings.causes import Remedy, explain
 
 STREAM = "[STREAM_FAILED] Query [id = 1-a, runId = 2-b] terminated with exception: "
 WRAPPED = (

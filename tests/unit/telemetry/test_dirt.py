@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from barnabas.telemetry.messages import (
+from barnabas.telemetry.samples.messages import (
     Message,
     MessageError,
     Sample,
@@ -13,8 +13,8 @@ from barnabas.telemetry.messages import (
     content_type,
     decode,
 )
-from barnabas.telemetry.metrics import BY_NAME
-from barnabas.telemetry.readings import is_no_value
+from barnabas.telemetry.samples.metrics import BY_NAME
+from barnabas.telemetry.samples.readings import is_no_value
 from barnabas.telemetry.simulation import FleetSettings, simulate
 from barnabas.telemetry.simulation.dirt import HEADER, KINDS, Dirt
 

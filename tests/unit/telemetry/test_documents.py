@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from barnabas.telemetry import documents
-from barnabas.telemetry.metrics import COLUMNS
+from barnabas.telemetry.samples import documents
+from barnabas.telemetry.samples.metrics import COLUMNS
 
 GPU = "GPU-1"
 TIME = "2026-11-15T07:00:00.250Z"
@@ -40,6 +40,8 @@ def test_snapshot() -> None:
     assert found.time_us.tolist() == [TIME_US]
     assert {name: texts[0] for name, texts in found.identity.items()} == {
         "gpu_id": GPU,
+        "instance": None,
+        "profile": None,
         "hostname": "a",
         "device": None,
         "model": "H200",

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.cli.main import main
-from barnabas.telemetry.evaluation import (
+from barnabas.telemetry.findings.evaluation import (
     Label,
     LabelError,
     Reported,
@@ -15,8 +15,8 @@ from barnabas.telemetry.evaluation import (
     read_labels,
     read_phases,
 )
-from barnabas.telemetry.finding import us
-from barnabas.telemetry.thresholds import Thresholds
+from barnabas.telemetry.findings.finding import us
+from barnabas.telemetry.findings.thresholds import Thresholds
 
 WINDOWS = [(us(10 * number), us(10 * number + 10)) for number in range(60)]
 
@@ -97,6 +97,28 @@ def test_phases_become_labels(tmp_path: Path) -> None:
         read_phases(path, "G")
 
 
+def test_phases_of_the_recorder_are_told_by_what_binds_them(tmp_path: Path) -> None:
+    path = tmp_path / "phases.csv"
+    path.write_text(
+        "phase,bound,start_unix,end_unix,steps\nidle,idle,0,10,1\ntriad,memory,10,20,1\n"
+        "upload,pcie,20,30,1\nheld,idle,30,40,1\nmatmul_fp32,compute,40,50,1\n"
+    )
+    found = read_phases(path, "G")
+    duties = [(each.finding, each.start) for each in found if not each.is_optional]
+    assert duties == [
+        ("idle", us(0)),
+        ("memory_bound", us(10)),
+        ("pcie_bound", us(20)),
+        ("idle", us(30)),
+        ("parked_memory", us(30)),
+    ]
+    optional = [(each.finding, each.start) for each in found if each.is_optional]
+    assert optional == [("power_capped", us(10)), ("power_capped", us(40))]
+    path.write_text("phase,bound,start_unix,end_unix\nx,magnetism,1,2\n")
+    with pytest.raises(LabelError, match="unknown bound 'magnetism'; known are idle"):
+        read_phases(path, "G")
+
+
 def write_lake(folder: Path) -> None:
     pa = pytest.importorskip("pyarrow")
     pq = pytest.importorskip("pyarrow.parquet")
@@ -142,3 +164,14 @@ def test_the_command_says_what_is_missing(
     write_lake(tmp_path / "lake")
     code, _, err = run(capsys, "--lake", tmp_path / "lake")
     assert (code, "--labels FILE or --phases FILE" in err) == (1, True)
+
+
+def test_a_finding_that_needs_finer_samples_than_a_card_has_is_not_due() -> None:
+    labels = [label("starved", 100, 200), label("idle", 300, 400)]
+    starved, idle = reversed(
+        evaluate(labels, [], WINDOWS, Thresholds(), intervals_s={"GPU-1": 30.0})
+    )
+    assert (starved.due, starved.episodes, starved.not_looked_for) == (0, 0, 1)
+    assert (idle.due, idle.episodes, idle.not_looked_for) == (8, 1, 0)
+    fine = evaluate(labels, [], WINDOWS, Thresholds(), intervals_s={"GPU-1": 2.1})
+    assert [(each.due, each.not_looked_for) for each in fine] == [(8, 0), (8, 0)]

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.cli.telemetry_live import document, lines
-from barnabas.telemetry import lake
-from barnabas.telemetry.job_progress import Followed, Measured, Totals, lag
-from barnabas.telemetry.supervising import Picture, backoff_s
+from barnabas.telemetry.jobs.job_progress import Followed, Measured, Totals, lag
+from barnabas.telemetry.jobs.supervising import Picture, backoff_s
+from barnabas.telemetry.lake import lake
 
 
 def report(batch: int, rows: int, **more: Any) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pytest
 
-from barnabas.telemetry import tables
-from barnabas.telemetry.duplicates import Seen
-from barnabas.telemetry.judging import Judged, Rules, judge
-from barnabas.telemetry.lake import arrow_schema
+from barnabas.telemetry.lake import tables
+from barnabas.telemetry.lake.lake import arrow_schema
+from barnabas.telemetry.samples.duplicates import Seen
+from barnabas.telemetry.samples.judging import Judged, Rules, judge
 
 NOW = datetime(2026, 11, 15, 7, 0, tzinfo=UTC)
 NOW_US = 1_794_726_000_000_000

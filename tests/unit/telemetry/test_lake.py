@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from barnabas.telemetry import lake, tables
+from barnabas.telemetry.lake import lake, tables
 
 ROWS = pa.table({"n": [1, 2]})
 
@@ -13,9 +13,9 @@ ROWS = pa.table({"n": [1, 2]})
 def test_a_file_replaces_its_former_self(tmp_path: Path) -> None:
     place = lake.create(str(tmp_path / "lake"))
     for rows in (ROWS, ROWS.slice(1)):
-        assert place.write_table("silver", lake.batch_name(7), rows) == "batch-0000000007.parquet"
-    assert place.names("silver") == ["batch-0000000007.parquet"]
-    assert place.read_table("silver", place.names("silver"), ["n"]) == ROWS.slice(1)
+        assert place.write_table("parts", lake.batch_name(7), rows) == "batch-0000000007.parquet"
+    assert place.names("parts") == ["batch-0000000007.parquet"]
+    assert place.read_table("parts", place.names("parts"), ["n"]) == ROWS.slice(1)
 
 
 def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
@@ -44,6 +44,18 @@ def test_notes_by_batch(tmp_path: Path) -> None:
     assert place.note("silver", -1) is None
 
 
+def test_a_column_of_a_later_version_shows_in_the_delta_log(tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    place = lake.create(str(tmp_path), "delta")
+    for batch, rows in enumerate((ROWS, ROWS.append_column("later", pa.array([["x"], []])))):
+        name = place.write_table("alerts", lake.batch_name(batch), rows)
+        place.complete("alerts", {"query": "q", "batch": batch}, [name])
+    found = deltalake.DeltaTable(place.path("alerts")).to_pyarrow_table()
+    assert sorted(found.column_names) == ["later", "n"]
+    assert found.num_rows == 4
+    assert found["later"].null_count == 2
+
+
 def test_unknown_table_format(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="'iceberg' must be one of parquet, delta"):
         lake.create(str(tmp_path), "iceberg")
@@ -56,3 +68,21 @@ def test_every_table_has_an_arrow_schema() -> None:
 
 def test_where_things_are_by_uri() -> None:
     assert lake.Lake("s3://bucket/lake/").path("silver") == "s3://bucket/lake/silver"
+
+
+def test_a_column_that_an_older_file_lacks_is_null(tmp_path: Path) -> None:
+    place = lake.create(str(tmp_path))
+    old = pa.table({"gpu_id": ["a"], "gpu_util": [97.0]})
+    place.write_table("silver", lake.batch_name(1), old)
+    found = place.read_table("silver", place.names("silver"), ["gpu_id", "pcie_tx"])
+    assert found.to_pylist() == [{"gpu_id": "a", "pcie_tx": None}]
+
+
+def test_a_column_of_a_later_version_is_added_to_a_delta_table(tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake", reason="pip install 'barnabas[telemetry]'")
+    place = lake.create(str(tmp_path), "delta")
+    for batch, rows in enumerate((pa.table({"a": [1]}), pa.table({"a": [2], "b": [1.5]}))):
+        file = place.write_table("gold_10s", lake.batch_name(batch), rows)
+        place.complete("gold_10s", {"query": "q", "batch": batch}, [file])
+    table = deltalake.DeltaTable(str(tmp_path / "gold_10s")).to_pyarrow_dataset().to_table()
+    assert table.sort_by("a").to_pydict() == {"a": [1, 2], "b": [None, 1.5]}

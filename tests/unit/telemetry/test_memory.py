@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from barnabas.telemetry.finding import Finding, Window, us
-from barnabas.telemetry.memory import Memory, step
-from barnabas.telemetry.thresholds import Thresholds
+from barnabas.telemetry.findings.finding import Finding, Window, us
+from barnabas.telemetry.findings.memory import Memory, step
+from barnabas.telemetry.findings.thresholds import Thresholds
 
 THRESHOLDS = Thresholds()
 
@@ -163,6 +163,14 @@ def test_a_job_that_merely(windows: list[Window]) -> None:
     assert not any(starved(*windows))
 
 
+def test_a_job_that_waits_for_a_link_is_not_starved() -> None:
+    stalls = job(0, 0.7, 0.2, 5)
+    assert starved(stalls._replace(link_share=0.05)) == [True]
+    assert starved(stalls._replace(link_share=0.9)) == [False]
+    waits = [job(number, 0.6, 0.1, 1)._replace(link_share=0.9) for number in range(4)]
+    assert not any(starved(*waits))
+
+
 def test_a_job_that_starves_after_a_long_rest_is_seen_at_once() -> None:
     rest = [job(number, 1.0, 0.0, 0) for number in range(6)]
     assert starved(*rest, job(6, 0.7, 0.2, 4))[-1]
@@ -182,3 +190,13 @@ def test_a_card_that_samples_nothing_is_silent() -> None:
 def test_a_window_of_the_past_changes_nothing() -> None:
     memory, _ = step(None, window(5, xids=[]), THRESHOLDS)
     assert step(memory, window(4, xids=[79]), THRESHOLDS) == (memory, [])
+
+
+@pytest.mark.parametrize(
+    ("interval_s", "is_told"), [(None, True), (1.0, True), (2.4, True), (5.0, False)]
+)
+def test_starvation_is_not_guessed_from_samples_that_are_far_apart(
+    interval_s: float | None, is_told: bool
+) -> None:
+    stalls = job(1, 0.7, 0.2, 5)._replace(interval_s=interval_s)
+    assert starved(job(0, 0.0, 1.0, 0), stalls) == [False, is_told]

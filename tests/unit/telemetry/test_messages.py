@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.telemetry.messages import (
+from barnabas.telemetry.samples.messages import (
     SAMPLE_TYPE,
     SNAPSHOT_TYPE,
     TICK_TYPE,

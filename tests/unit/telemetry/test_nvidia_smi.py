@@ -4,9 +4,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from barnabas.telemetry.messages import Snapshot
-from barnabas.telemetry.nvidia_smi import HeaderError, parse_rows
-from barnabas.telemetry.readings import Refusal, Tally
+from barnabas.telemetry.samples.messages import Snapshot
+from barnabas.telemetry.samples.nvidia_smi import HeaderError, parse_rows
+from barnabas.telemetry.samples.readings import Refusal, Tally
 
 # As an H200 with driver 580 writes it; clocks_throttle_reasons was asked for and is renamed.
 LIVE = """\

@@ -3,7 +3,7 @@
 from itertools import pairwise
 from statistics import median
 
-from barnabas.telemetry import recording
+from barnabas.telemetry.samples import recording
 
 
 def values(phase_name: str, metric: str) -> list[float]:
@@ -19,7 +19,7 @@ def test_it_is_whole() -> None:
     found = list(recording.snapshots())
     assert len(found) == 2832
     assert {each.model for each in found} == {"NVIDIA H200"}
-    assert {len(each.metrics) for each in found} == {14}
+    assert {len(each.metrics) for each in found} == {16}
     assert all(a.timestamp_ms < b.timestamp_ms for a, b in pairwise(found))
 
 

@@ -6,10 +6,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from barnabas.telemetry import tables
-from barnabas.telemetry.lake import arrow_schema
-from barnabas.telemetry.rollups import rollup
-from barnabas.telemetry.thresholds import Thresholds
+from barnabas.telemetry.findings.thresholds import Thresholds
+from barnabas.telemetry.lake import tables
+from barnabas.telemetry.lake.lake import arrow_schema
+from barnabas.telemetry.windows.covering import rollup
 
 START = datetime(2026, 11, 15, 7, 0, tzinfo=UTC)
 
@@ -108,8 +108,8 @@ def test_energy_by_power_where_the_counter_was_reset() -> None:
     assert rolled(*rows)[0]["energy_joules"] == pytest.approx(2000)
 
 
-def test_a_lone_sample_stands_for_the_window() -> None:
-    assert rolled({"timestamp": 3, "power_usage": 100})[0]["energy_joules"] == 1000
+def test_a_lone_sample_stands_from_its_time_on() -> None:
+    assert rolled({"timestamp": 3, "power_usage": 100})[0]["energy_joules"] == 700
 
 
 def test_energy_of_part_of_a_window() -> None:
@@ -161,3 +161,53 @@ def test_order_of_rows_does_not_matter() -> None:
         for n in range(60)
     ]
     assert rolled(*rows) == rolled(*reversed(rows))
+
+
+def test_traffic_of_links_and_what_they_can_move() -> None:
+    rows: list[dict[str, Any]] = [
+        {"timestamp": 0, "pcie_tx": 30e9, "pcie_rx": 25e9, "nvlink_tx": 200e9, "nvlink_rx": 240e9},
+        {"timestamp": 1, "pcie_tx": 34e9, "pcie_rx": 27e9, "nvlink_tx": 220e9, "nvlink_rx": 260e9},
+        {"timestamp": 2, "pcie_tx": None, "dram_active": 0.5, "tensor_active": 0.25},
+    ]
+    found = rolled(*({"model": "NVIDIA H200", **row} for row in rows))[0]
+    assert found["pcie_traffic"] == pytest.approx(58e9)
+    assert found["pcie_capacity"] == pytest.approx(63e9, rel=0.01)
+    assert found["nvlink_traffic"] == pytest.approx(250e9)
+    assert found["nvlink_capacity"] == 450e9
+    assert (found["dram_active_mean"], found["tensor_active_mean"]) == (0.5, 0.25)
+
+
+def test_the_link_that_was_sampled_counts_and_not_that_of_the_model() -> None:
+    narrow = {"timestamp": 0, "pcie_link_gen": 4, "pcie_link_width": 8, "pcie_rx": 1e9}
+    found = rolled({"model": "NVIDIA H200", **narrow})[0]
+    assert found["pcie_capacity"] == pytest.approx(15.75e9, rel=0.001)
+    assert found["pcie_traffic"] == 1e9
+
+
+def test_links_of_unknown_models_have_no_capacity() -> None:
+    found = rolled({"timestamp": 0, "model": "Voodoo 2", "pcie_tx": 1e9})[0]
+    assert (found["pcie_capacity"], found["nvlink_capacity"]) == (None, None)
+    assert (found["nvlink_traffic"], found["dram_active_mean"]) == (None, None)
+
+
+def test_rows_of_an_earlier_release_lack_columns() -> None:
+    schema = arrow_schema(tables.SILVER)
+    row = {"gpu_id": "a", "model": "NVIDIA H200", "timestamp": at(1), "gpu_util": 5.0}
+    table = pa.Table.from_pylist([row], schema=schema).drop_columns(["pcie_tx", "dram_active"])
+    found = rollup(table, 10, Thresholds()).to_pylist()[0]
+    assert (found["gpu_util_mean"], found["pcie_traffic"], found["dram_active_mean"]) == (
+        5.0,
+        None,
+        None,
+    )
+
+
+def test_traffic_stands_in_windows_without_samples() -> None:
+    rows = [
+        {"timestamp": second, "model": "NVIDIA H200", "pcie_rx": 57e9, "dram_active": 0.02}
+        for second in (0, 30, 60)
+    ]
+    found = [row for row in rolled(*rows) if row["level"] == "gpu"]
+    assert [row["samples"] for row in found].count(0) >= 4
+    assert {(row["pcie_traffic"], row["dram_active_mean"]) for row in found} == {(57e9, 0.02)}
+    assert {row["pcie_capacity"] for row in found} == {found[0]["pcie_capacity"]}

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.telemetry import packing, session
-from barnabas.telemetry.session import SessionError, SessionSettings, configuration
-from barnabas.telemetry.workers import Answer, sentences
+from barnabas.telemetry.jobs import packing, session
+from barnabas.telemetry.jobs.session import SessionError, SessionSettings, configuration
+from barnabas.telemetry.jobs.workers import Answer, sentences
 
 
 def configured(settings: SessionSettings) -> dict[str, str]:
@@ -92,7 +92,7 @@ def test_an_old_java_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 def test_the_package_runs_from_its_zip(tmp_path: Path) -> None:
     target = tmp_path / "barnabas.zip"
     count = packing.write(target)
-    code = "import barnabas.telemetry.tables as t; print(t.__file__)"
+    code = "import barnabas.telemetry.lake.tables as t; print(t.__file__)"
 
     said = subprocess.run(
         [sys.executable, "-I", "-c", f"import sys; sys.path.insert(0, {str(target)!r}); {code}"],
@@ -111,9 +111,9 @@ def test_the_package_runs_from_its_zip(tmp_path: Path) -> None:
 
 def test_the_requirements_are_what_workers_import() -> None:
     """All that the packages on the workers import from elsewhere, now or when needed, is listed."""
-    source = Path(packing.__file__).parents[1]
+    source = Path(packing.__file__).parents[2]
     files = [p for name in WORKER_PACKAGES for p in (source / name).rglob("*.py")]
-    files += [source / "telemetry" / f"{name}.py" for name in ("silver", "gold", "bronze")]
+    files += [source / "telemetry" / "jobs" / f"{name}.py" for name in ("silver", "gold", "bronze")]
     imported = {name for file in files for name in imports(file)}
     elsewhere = imported - set(sys.stdlib_module_names) - {"barnabas", "pyspark", "py4j"}
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.telemetry.findings.thresholds import Thresholds
 from barnabas.telemetry.settings_file import SettingsError, read
-from barnabas.telemetry.thresholds import Thresholds
 
 
 def written(folder: Path, text: str) -> Path:

@@ -6,10 +6,17 @@ from statistics import median
 
 import pytest
 
-from barnabas.telemetry.messages import Layout, Sample, Snapshot, content_type, decode, parse_time
-from barnabas.telemetry.metrics import BY_NAME
+from barnabas.telemetry.samples.messages import (
+    Layout,
+    Sample,
+    Snapshot,
+    content_type,
+    decode,
+    parse_time,
+)
+from barnabas.telemetry.samples.metrics import BY_NAME
 from barnabas.telemetry.simulation import Fault, FleetSettings, Simulation, Truth, simulate
-from barnabas.telemetry.simulation.signals import XIDS_TO_DRAIN
+from barnabas.telemetry.simulation.signals import SIMULATED, XIDS_TO_DRAIN
 from barnabas.telemetry.simulation.truth import FINDING, STATE
 
 SETTINGS = FleetSettings(gpus=200, seed=7, duration_ms=200_000, interval_ms=1_000)
@@ -22,6 +29,8 @@ USED = "DCGM_FI_DEV_FB_USED"
 TOTAL = "DCGM_FI_DEV_FB_TOTAL"
 SBE = "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL"
 XID = "DCGM_FI_DEV_XID_ERRORS"
+PCIE_TX = "DCGM_FI_PROF_PCIE_TX_BYTES"
+PCIE_RX = "DCGM_FI_PROF_PCIE_RX_BYTES"
 
 
 class Watched:
@@ -89,7 +98,7 @@ def test_the_same_settings_give_the_same_bytes() -> None:
 def test_every_value_is_plausible(watched: Watched) -> None:
     for snapshots in watched.by_gpu.values():
         for snapshot in snapshots[::20]:
-            assert set(snapshot.metrics) == {each.dcgm for each in BY_NAME.values()}
+            assert set(snapshot.metrics) == {each.dcgm for each in SIMULATED}
             for name, value in snapshot.metrics.items():
                 assert BY_NAME[name].low <= value <= BY_NAME[name].high, (name, value)
 
@@ -154,6 +163,30 @@ def test_launch_bound_jobs_look_busy_without_power(watched: Watched) -> None:
         inside = watched.during(truth)
         assert median(values(inside, UTIL)) > 30
         assert max(each.metrics[POWER] / each.metrics[LIMIT] for each in inside) < 0.25
+
+
+def test_jobs_wait_for_memory_pcie_or_nvlink_and_look_it(watched: Watched) -> None:
+    for truth in watched.findings(Fault.MEMORY_BOUND):
+        inside = watched.during(truth)
+        assert 0.5 < median(values(inside, "DCGM_FI_PROF_DRAM_ACTIVE")) < 0.9
+    for truth in watched.findings(Fault.PCIE_BOUND):
+        inside = watched.during(truth)
+        moved = [each.metrics[PCIE_TX] + each.metrics[PCIE_RX] for each in inside]
+        assert 40e9 < median(moved) < 64e9
+        assert max(values(inside, "DCGM_FI_PROF_SM_ACTIVE")) < 0.1
+    for truth in watched.findings(Fault.NVLINK_BOUND):
+        inside = watched.during(truth)
+        assert 250e9 < median(values(inside, "DCGM_FI_PROF_NVLINK_TX_BYTES")) < 450e9
+        assert max(values(inside, "DCGM_FI_PROF_SM_ACTIVE")) < 0.3
+
+
+def test_some_healthy_jobs_keep_a_link_busy_while_they_compute(watched: Watched) -> None:
+    sick = {each.gpu_id for fault in Fault for each in watched.findings(fault)}
+    healthy = [each for gpu, each in watched.by_gpu.items() if gpu not in sick]
+    busy = [each for each in healthy if median(values(each, PCIE_RX)) > 25e9]
+    assert 0 < len(busy) < len(healthy) / 2
+    for snapshots in busy:
+        assert median(values(snapshots, "DCGM_FI_PROF_SM_ACTIVE")) > 0.6
 
 
 def test_capped_and_hot_cards_say_so(watched: Watched) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from barnabas.telemetry import jobs, lake, supervising
-from barnabas.telemetry.jobs import Job, JobSettings
-from barnabas.telemetry.supervising import DEATHS_MAX, JobFailedError, Picture, Supervisor
+from barnabas.telemetry.jobs import jobs, supervising
+from barnabas.telemetry.jobs.jobs import Job, JobSettings
+from barnabas.telemetry.jobs.supervising import DEATHS_MAX, JobFailedError, Picture, Supervisor
+from barnabas.telemetry.lake import lake
 
 AWAY = "barnabas.wire.failures.LinkError: No broker answered at a:1"
 DIED = "SparkException: Python worker exited unexpectedly (crashed)"
@@ -62,7 +63,7 @@ class Scene:
         monkeypatch.setattr(jobs, "prepare", lambda *_: lake.create(str(folder)))
         monkeypatch.setattr(jobs, "launched", self._launched)
         monkeypatch.setattr(supervising, "TopicEnds", Ends)
-        monkeypatch.setattr("barnabas.telemetry.supervising.time.sleep", self._sleep)
+        monkeypatch.setattr("barnabas.telemetry.jobs.supervising.time.sleep", self._sleep)
         chosen = [Job(name, 0, lambda *_: None) for name in lives]  # type: ignore[arg-type]
         settings = JobSettings(bootstrap="a:1", lake=str(folder))
         self.supervisor = Supervisor(

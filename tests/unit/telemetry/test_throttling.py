@@ -1,8 +1,8 @@
 """The clock that throttling cost."""
 
-from barnabas.telemetry.assessment import FleetState, assess
-from barnabas.telemetry.finding import Finding, Window
-from barnabas.telemetry.thresholds import Thresholds
+from barnabas.telemetry.findings.assessment import FleetState, assess
+from barnabas.telemetry.findings.finding import Finding, Window
+from barnabas.telemetry.findings.thresholds import Thresholds
 
 SECOND_US = 1_000_000
 

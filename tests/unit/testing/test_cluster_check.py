@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from barnabas.testing.cluster_check import (
+from tests.support.clusters.cluster_check import (
     Transaction,
     check_commits,
     check_log,
@@ -13,7 +13,7 @@ from barnabas.testing.cluster_check import (
     check_transactions,
     transactions_of,
 )
-from barnabas.testing.cluster_ledger import Acks, Fate, Reading, Stamp
+from tests.support.clusters.cluster_ledger import Acks, Fate, Reading, Stamp
 
 ALICE, BOB = 1, 2
 

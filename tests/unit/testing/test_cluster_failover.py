@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.testing.cluster_failover import distribution, largest_gap_us
+from tests.support.clusters.cluster_failover import distribution, largest_gap_us
 
 
 @pytest.mark.parametrize(

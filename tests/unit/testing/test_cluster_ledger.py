@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from barnabas.testing.cluster_ledger import (
+from tests.support.clusters.cluster_ledger import (
     SHIFT,
     Diary,
     Fate,

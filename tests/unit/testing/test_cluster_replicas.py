@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.protocol.records import Record, build
-from barnabas.testing.cluster_replicas import (
+from tests.support.clusters.cluster_replicas import (
     StoredBatch,
     check_copies,
     compare_copies,

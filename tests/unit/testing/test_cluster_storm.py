@@ -4,12 +4,13 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
-from barnabas.testing.cluster_damage import PATTERNS, flip_one
-from barnabas.testing.cluster_delay import OWED_BYTES, between_nodes
-from barnabas.testing.cluster_faults import FAULTS
-from barnabas.testing.cluster_places import OUTSIDE, Loopback
-from barnabas.testing.cluster_storm import compatible, drawn
 from barnabas.testing.cluster_view import ClusterView, PartitionView
+from barnabas.testing.places import Loopback
+from tests.support.clusters.cluster_damage import PATTERNS, flip_one
+from tests.support.clusters.cluster_delay import OWED_BYTES, between_nodes
+from tests.support.clusters.cluster_faults import FAULTS
+from tests.support.clusters.cluster_places import OUTSIDE
+from tests.support.clusters.cluster_storm import compatible, drawn
 
 WHOLE = PartitionView(1, 4, (1, 2, 3), (3, 1, 2))
 

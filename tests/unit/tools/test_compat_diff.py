@@ -27,7 +27,7 @@ from barnabas.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from barnabas.testing.broker import Broker
-from barnabas.testing.requests import batch
+from tests.support.talk.requests import batch
 from tools.compat_diff.brokers import compared_properties, compared_settings, warm_up
 from tools.compat_diff.comparing import ABSENT, Found, Pairs, compare
 from tools.compat_diff.dialogues import WRITTEN

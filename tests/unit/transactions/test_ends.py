@@ -6,9 +6,9 @@ import pytest
 
 from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.errors import ApiError, ErrorCode
-from barnabas.testing.transactions import FIRST_ID, TransactionTalk, partition, raised
 from barnabas.transactions.state import State, to_record
 from barnabas.transactions.transitions import EPOCH_MAX, LAST_EPOCH
+from tests.support.talk.transactions import FIRST_ID, TransactionTalk, partition, raised
 
 FENCED = ErrorCode.PRODUCER_FENCED
 WRONG = ErrorCode.INVALID_TXN_STATE

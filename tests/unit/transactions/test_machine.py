@@ -7,16 +7,16 @@ import pytest
 from barnabas.model.coordination import CoordinatorRecord, ProducerIdAndEpoch
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.settings import TransactionSettings
-from barnabas.testing.transactions import (
+from barnabas.transactions.machine import ASK_AGAIN, Wanted
+from barnabas.transactions.state import State, to_record
+from barnabas.transactions.transitions import LAST_EPOCH
+from tests.support.talk.transactions import (
     FIRST_ID,
     TIMEOUT_MS,
     TransactionTalk,
     partition,
     raised,
 )
-from barnabas.transactions.machine import ASK_AGAIN, Wanted
-from barnabas.transactions.state import State, to_record
-from barnabas.transactions.transitions import LAST_EPOCH
 
 FENCED = ErrorCode.PRODUCER_FENCED
 UNMAPPED = ErrorCode.INVALID_PRODUCER_ID_MAPPING

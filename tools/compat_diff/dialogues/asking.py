@@ -25,7 +25,7 @@ from barnabas.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from barnabas.testing.requests import batch
+from tests.support.talk.requests import batch
 from tools.compat_diff.steps import Ask, Dialogue, Scene, Talk
 
 START_MS = 1_700_000_000_000

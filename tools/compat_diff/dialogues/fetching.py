@@ -19,7 +19,7 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from barnabas.testing.requests import batch
+from tests.support.talk.requests import batch
 from tools.compat_diff.comparing import UNKNOWN_ID
 from tools.compat_diff.dialogues.asking import (
     START_MS,

@@ -11,7 +11,7 @@ from barnabas.protocol.messages.produce import (
     TopicProduceData,
 )
 from barnabas.protocol.records import CONTROL, TRANSACTIONAL, Record, build, checksum
-from barnabas.testing.requests import batch
+from tests.support.talk.requests import batch
 from tools.compat_diff.comparing import UNKNOWN_ID
 from tools.compat_diff.dialogues.asking import (
     START_MS,

@@ -25,7 +25,7 @@ from barnabas.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 from barnabas.protocol.records import TRANSACTIONAL
-from barnabas.testing.requests import batch
+from tests.support.talk.requests import batch
 from tools.compat_diff.dialogues.asking import (
     create,
     each_version,

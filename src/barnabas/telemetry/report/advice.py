@@ -9,16 +9,22 @@ from collections.abc import Callable, Iterable
 from barnabas.telemetry.report.model import Named, Report, Sentence
 from barnabas.telemetry.report.wording import duration, money, plural, short_gpu
 
+FINDINGS_STATE = "_checkpoints/findings, _batches/findings, _batches/alerts and alerts"
+"""What the job of findings keeps in the lake beside its table."""
+
 
 def advice(report: Report) -> list[Sentence]:
     """Return the sentences, most urgent first."""
     rules: tuple[Callable[[Report], Sentence | None], ...] = (
+        _without_findings,
         _drain,
         _find_missing,
+        _set_clocks,
         _replace,
         _cool,
         _stragglers,
         _starved,
+        _links,
         _idle,
         _capped,
     )
@@ -28,6 +34,25 @@ def advice(report: Report) -> list[Sentence]:
             "good", "Nothing asks for action: no findings that cost money or results.", "fleet"
         )
     ]
+
+
+def _without_findings(report: Report) -> Sentence | None:
+    """Say that nothing can be said: without the table, silence means nothing."""
+    if "findings" not in report.missing_tables:
+        return None
+    run = f"`barnabas telemetry run --lake {report.folder}`"
+    if "findings" in report.lost_tables:
+        text = (
+            f"The table findings is missing from {report.folder}, though the jobs have written it: "
+            "this report knows of no finding. Restore its folder from a backup, or remove "
+            f"{FINDINGS_STATE} of the lake and start {run}, which finds everything again."
+        )
+        return Sentence("critical", text, "quality")
+    text = (
+        f"There is no table findings in {report.folder} yet: this report knows of no finding. "
+        f"Start {run}, or wait until its first windows close."
+    )
+    return Sentence("warning", text, "quality")
 
 
 def _drain(report: Report) -> Sentence | None:
@@ -45,6 +70,18 @@ def _find_missing(report: Report) -> Sentence | None:
     verb = "is" if gone.total == 1 else "are"
     text = f"Find {_cards(gone)}: {plural(gone.total, 'card')} {verb} silent at the end."
     return Sentence("critical", text, "missing")
+
+
+def _set_clocks(report: Report) -> Sentence | None:
+    wrong = report.named["clock"]
+    if not wrong.total:
+        return None
+    named = (f"{host or short_gpu(gpu)} ({skew} s)" for host, gpu, skew in wrong.first)
+    text = (
+        f"Set the clock of {_listed(named, wrong.total)}: its samples are refused or counted "
+        "at a wrong time."
+    )
+    return Sentence("warning", text, "findings")
 
 
 def _replace(report: Report) -> Sentence | None:
@@ -93,6 +130,22 @@ def _starved(report: Report) -> Sentence | None:
         f"{duration(seconds)} of card time.",
         "findings",
     )
+
+
+def _links(report: Report) -> Sentence | None:
+    waits = {
+        link: report.finding_totals[finding]
+        for finding, link in (("pcie_bound", "PCIe"), ("nvlink_bound", "NVLink"))
+        if finding in report.finding_totals
+    }
+    if not waits:
+        return None
+    parts = (
+        f"{plural(gpus, 'card')} waited for {link} in {duration(seconds)} of card time"
+        for link, (gpus, _, seconds) in waits.items()
+    )
+    text = f"Move less data, or move it while the cards compute: {', '.join(parts)}."
+    return Sentence("warning", text, "bottlenecks")
 
 
 def _idle(report: Report) -> Sentence | None:

@@ -3,9 +3,11 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from barnabas.telemetry.reading import Lake, LakeError
-from barnabas.telemetry.report import costs, overview, troubles
+from barnabas.telemetry.findings.thresholds import Thresholds
+from barnabas.telemetry.lake.reading import Lake, LakeError
+from barnabas.telemetry.report import costs, overview, sampling, troubles
 from barnabas.telemetry.report.advice import advice
+from barnabas.telemetry.report.bottlenecks import bottlenecks
 from barnabas.telemetry.report.model import Fleet, Quality, Report, Wish
 from barnabas.telemetry.report.questions import Questions
 from barnabas.telemetry.report.timelines import timelines
@@ -39,6 +41,7 @@ def _report(
         wish=wish,
         folder=str(lake.folder),
         missing_tables=lake.missing,
+        lost_tables=lake.lost,
         fleet=fleet,
         histograms=overview.histograms(questions),
         shares=overview.shares(questions),
@@ -48,7 +51,9 @@ def _report(
         waste=costs.waste(questions, wish),
         throttling=throttling,
         throttled_total=throttled_total,
+        instances=overview.instances(questions),
         stragglers=troubles.stragglers(questions),
+        bottlenecks=bottlenecks(questions),
         offenders=troubles.offenders(questions),
         xids=troubles.xids(questions),
         ecc=troubles.ecc(questions),
@@ -74,7 +79,8 @@ def _quality(
     expected = fleet.gpus * fleet.seconds / 3600
     # Whole minutes reach beyond a time that begins or ends within one.
     coverage = min(100.0, 100 * fleet.gpu_hours / expected) if expected else None
-    return Quality(int(samples), rows, coverage, newest, refused)
+    unseen = sampling.not_looked_for(questions, Thresholds())
+    return Quality(int(samples), rows, coverage, newest, refused, unseen)
 
 
 def _known_gpu(connection: "DuckDBPyConnection", wanted: str) -> str:

@@ -6,20 +6,25 @@ Times are seconds since 1970.
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from barnabas.telemetry.thresholds import Thresholds
+from barnabas.telemetry.findings.thresholds import Thresholds
 
 FINDINGS = {
     "xid": "XID error",
     "repeat_offender": "Repeat offender",
     "missing": "Missing",
     "ecc_trend": "ECC trend",
+    "clock_skew": "Wrong clock",
     "thermal_throttled": "Too hot",
     "power_capped": "Power-capped",
     "straggler": "Straggler",
     "starved": "Starved",
+    "pcie_bound": "PCIe-bound",
+    "nvlink_bound": "NVLink-bound",
     "launch_bound": "Launch-bound",
+    "memory_bound": "Memory-bound",
     "parked_memory": "Parked memory",
     "idle": "Idle",
+    "idle_instances": "Idle MIG instances",
 }
 """Every finding with its name for people, the gravest first."""
 
@@ -29,8 +34,12 @@ STILL_S = 60.0
 HARDWARE = ("xid", "repeat_offender", "missing", "ecc_trend", "thermal_throttled")
 """Findings that point at the card or the host, not at the job."""
 
-STATES = ("missing", "throttled", "starved", "parked", "idle", "launch_bound", "working")
-"""What a card is said to do in a window, when several things are true: the first of these."""
+STATES = (
+    *("missing", "throttled", "starved", "link_bound"),
+    *("parked", "idle", "launch_bound", "working"),
+)
+"""What a card is said to do in a window, when several things are true: the first of these. A card
+that waits for its own memory works."""
 
 STATE_OF = {
     "missing": "missing",
@@ -40,11 +49,14 @@ STATE_OF = {
     "parked_memory": "parked",
     "idle": "idle",
     "launch_bound": "launch_bound",
+    "pcie_bound": "link_bound",
+    "nvlink_bound": "link_bound",
 }
 
 STATE_LABELS = {
     "working": "Working",
     "launch_bound": "Launch-bound",
+    "link_bound": "Waits for a link",
     "idle": "Idle",
     "parked": "Idle, memory parked",
     "throttled": "Throttled",
@@ -102,7 +114,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Shares:
-    """What the whole fleet did: for each state, GPU windows in each cell of time."""
+    """What the whole fleet did: for each state, GPU seconds in each cell of time."""
 
     step_s: float
     counts: dict[str, list[float]]
@@ -203,6 +215,20 @@ class Throttling(NamedTuple):
     hottest: float | None
 
 
+class Instance(NamedTuple):
+    """A MIG instance over the time of the report."""
+
+    gpu_id: str
+    hostname: str
+    instance: str
+    profile: str
+    namespace: str
+    pod: str
+    util_mean: float | None
+    memory_gib: float | None
+    idle_share: float | None
+
+
 class Straggler(NamedTuple):
     """A GPU behind its peers."""
 
@@ -267,11 +293,33 @@ class Alert(NamedTuple):
     action: str
 
 
+class Bottleneck(NamedTuple):
+    """What the cards of a namespace on one host waited for."""
+
+    finding: str
+    namespace: str
+    hostname: str
+    gpus: int
+    seconds: float
+    value: float | None
+    unit: str | None
+
+
 class Named(NamedTuple):
     """How many cards something is true of, and a few of them: host, GPU, and what is said of it."""
 
     total: int
     first: list[tuple[str, str, str]]
+
+
+class NotLookedFor(NamedTuple):
+    """A finding that needs finer samples than some cards have."""
+
+    finding: str
+    needs_s: float
+    gpus: int
+    interval_s: float
+    """How far apart the samples of these cards are, by the median."""
 
 
 @dataclass(frozen=True)
@@ -284,6 +332,7 @@ class Quality:
     newest_s: float | None
     refused: dict[str, int] | None
     """Counts by reason, None where nobody asked a broker."""
+    not_looked_for: list[NotLookedFor] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -293,6 +342,8 @@ class Report:
     wish: Wish
     folder: str
     missing_tables: list[str]
+    lost_tables: list[str]
+    """Those of the missing that were there once."""
     fleet: Fleet
     histograms: list[Histogram]
     shares: Shares
@@ -304,13 +355,15 @@ class Report:
     """By host, namespace and gpu, and the total under `all`."""
     throttling: list[Throttling]
     throttled_total: Throttling
+    instances: list[Instance]
     stragglers: list[Straggler]
+    bottlenecks: list[Bottleneck]
     offenders: list[Offender]
     xids: list[Xid]
     ecc: list[EccTrend]
     absences: list[Episode]
     named: dict[str, Named]
-    """The cards that advice is about: drain, gone, worn, repeating, hot and slow."""
+    """The cards that advice is about: drain, gone, clock, worn, repeating, hot and slow."""
     alerts: list[Alert]
     alert_counts: dict[str, int]
     quality: Quality

@@ -6,6 +6,7 @@ from barnabas.telemetry.report.model import (
     STATES,
     Fleet,
     Histogram,
+    Instance,
     Mark,
     Shares,
     StateMap,
@@ -14,6 +15,8 @@ from barnabas.telemetry.report.questions import Questions, names
 
 MAP_ROWS = 128
 BINS = 25
+INSTANCE_ROWS = 700
+"""A hundred cards, all split as finely as can be."""
 WORKING = STATES.index("working")
 
 METRICS = (
@@ -37,9 +40,11 @@ def fleet(questions: Questions) -> Fleet:
         "SELECT DISTINCT gpu_id, model FROM found) "
         "GROUP BY model ORDER BY gpus DESC, model"
     )
-    windows, joules, util = questions.row(
-        f"SELECT count(*), sum(coalesce(energy_joules, power_usage_mean * {questions.window_s})), "
-        "avg(gpu_util_mean) FROM gold"
+    seconds, joules, util = questions.row(
+        "SELECT coalesce(sum(covered_seconds), 0), "
+        "sum(coalesce(energy_joules, power_usage_mean * covered_seconds)), "
+        "sum(gpu_util_mean * covered_seconds) / "
+        "nullif(sum(CASE WHEN gpu_util_mean IS NOT NULL THEN covered_seconds END), 0) FROM gold"
     )
     return Fleet(
         start_s=questions.start_s,
@@ -48,10 +53,22 @@ def fleet(questions: Questions) -> Fleet:
         hosts=hosts,
         models=tuple((name, count) for name, count in models),
         namespaces=namespaces,
-        gpu_hours=windows * questions.window_s / 3600,
+        gpu_hours=seconds / 3600,
         energy_kwh=(joules or 0.0) / 3.6e6,
         util_mean=util,
     )
+
+
+def instances(questions: Questions) -> list[Instance]:
+    """Return the MIG instances, card by card."""
+    rows = questions.rows(
+        "SELECT gpu_id, coalesce(any_value(hostname), ''), instance, "
+        "coalesce(any_value(profile), ''), coalesce(arg_max(namespace, window_start), ''), "
+        "coalesce(arg_max(pod, window_start), ''), avg(gpu_util_mean), avg(fb_used_mean) / 1024, "
+        "avg(util_idle_share) FROM split GROUP BY gpu_id, instance "
+        f"ORDER BY 2, gpu_id, TRY_CAST(instance AS INTEGER), instance LIMIT {INSTANCE_ROWS}"
+    )
+    return [Instance(*row) for row in rows]
 
 
 def histograms(questions: Questions) -> list[Histogram]:
@@ -84,19 +101,19 @@ def _histogram(
 def shares(questions: Questions) -> Shares:
     """Return how many GPUs were in each state, cell by cell.
 
-    Found states are counted in windows of 10 s, presence in the windows of `gold`; both become
-    GPU seconds. What is present and has no finding that makes a state is working.
+    Found states have their seconds, presence the time that samples of `gold` stand for. What is
+    present and has no finding that makes a state is working.
     """
     counts = {state: [0.0] * questions.cells for state in STATES}
     for cell, state, seconds in questions.rows(
         f"SELECT {questions.cell()} AS cell, state, sum(seconds) FROM states GROUP BY cell, state"
     ):
         counts[STATES[state]][cell] = float(seconds)
-    for cell, windows in questions.rows(
-        f"SELECT {questions.cell()} AS cell, count(*) FROM gold GROUP BY cell"
+    for cell, seconds in questions.rows(
+        f"SELECT {questions.cell()} AS cell, sum(covered_seconds) FROM gold GROUP BY cell"
     ):
         found = sum(counts[state][cell] for state in STATES if state not in ("missing", "working"))
-        counts["working"][cell] = max(0.0, windows * questions.window_s - found)
+        counts["working"][cell] = max(0.0, seconds - found)
     return Shares(questions.step_s, counts)
 
 
@@ -129,14 +146,14 @@ def _cells(questions: Questions, rows: dict[str, int]) -> list[list[int]]:
         wanted=wanted,
     ):
         weights.setdefault((rows[gpu_id], cell), {})[state] = seconds
-    for gpu_id, cell, windows in questions.rows(
-        f"SELECT gpu_id, {questions.cell()} AS cell, count(*) FROM gold "
+    for gpu_id, cell, covered in questions.rows(
+        f"SELECT gpu_id, {questions.cell()} AS cell, sum(covered_seconds) FROM gold "
         "WHERE list_contains($wanted, gpu_id) GROUP BY gpu_id, cell",
         wanted=wanted,
     ):
         known = weights.setdefault((rows[gpu_id], cell), {})
         found = sum(seconds for state, seconds in known.items() if STATES[state] != "missing")
-        known[WORKING] = max(0.0, windows * questions.window_s - found)
+        known[WORKING] = max(0.0, covered - found)
     cells = [[-1] * questions.cells for _ in rows]
     for (row, cell), known in weights.items():
         cells[row][cell] = max(known, key=lambda state: (known[state], -state))

@@ -6,6 +6,7 @@ from importlib.resources import files
 
 from barnabas.model.version import __version__
 from barnabas.telemetry.report import plots, sections
+from barnabas.telemetry.report.bottlenecks import bottleneck_section
 from barnabas.telemetry.report.model import FINDINGS, STATE_LABELS, STATES, Report, Timeline
 from barnabas.telemetry.report.wording import (
     NONE,
@@ -29,6 +30,7 @@ NAVIGATION = (
     ("waste", "Waste"),
     ("throttling", "Throttling"),
     ("stragglers", "Stragglers"),
+    ("bottlenecks", "Bottlenecks"),
     ("xids", "XIDs"),
     ("ecc", "ECC"),
     ("missing", "Missing"),
@@ -49,8 +51,10 @@ def page(report: Report) -> str:
             sections.findings(report),
             sections.offenders(report),
             sections.waste(report),
+            sections.instances(report),
             sections.throttling(report),
             sections.stragglers(report),
+            bottleneck_section(report),
             sections.xids(report),
             sections.ecc(report),
             sections.missing(report),
@@ -119,7 +123,7 @@ def _advice(report: Report) -> str:
     lacking = [name for name in report.missing_tables if name in RESTED_ON]
     if lacking:
         gone = (
-            f'<p class="note">Not in the lake yet: {", ".join(lacking)}. '
+            f'<p class="note">Not in the lake: {", ".join(lacking)}. '
             "What rests on them is empty below.</p>"
         )
     return f'<section id="first"><h2>Do first</h2><ol class="advice">{items}</ol>{gone}</section>'

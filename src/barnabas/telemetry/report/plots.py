@@ -27,6 +27,7 @@ LIGHT = {
     "parked": "#e8b130",
     "idle": "#cfd4da",
     "launch_bound": "#7cc4ef",
+    "link_bound": "#009e73",
     "working": "#0b6aa8",
 }
 """After Okabe and Ito: told apart by every kind of colour vision, and by lightness in print."""
@@ -36,7 +37,10 @@ DARK = LIGHT | {"missing": "#f4f4f2", "idle": "#4a525c", "working": "#2f8ccb"}
 LABEL_PX = 14
 """The height of a line of small letters."""
 
-BOTTOM_UP = ("working", "launch_bound", "starved", "throttled", "parked", "idle", "missing")
+BOTTOM_UP = (
+    *("working", "launch_bound", "link_bound", "starved"),
+    *("throttled", "parked", "idle", "missing"),
+)
 
 
 def legend(states: tuple[str, ...] = BOTTOM_UP) -> str:

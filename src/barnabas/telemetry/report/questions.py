@@ -2,7 +2,8 @@
 
 Every question reads `gold` (a GPU's rollups), `found` (findings) or `episodes`, all cut to the
 time and the GPU that the report is about. For long times `gold` is the table of minutes: six
-times fewer rows, and nothing on a page is that fine.
+times fewer rows, and nothing on a page is that fine. Time is `covered_seconds` of `gold`, never a
+number of windows; rows of version 0.1, which lack it, stand for their whole window.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -50,8 +51,13 @@ class Questions:
         self.step_s = max(10.0, step_for(self.end_s - self.start_s, CELLS))
         self.is_by_minute = self._has_minutes() and self.step_s >= 60
         table = "gold_1m" if self.is_by_minute else "gold_10s"
-        self.window_s = 60 if self.is_by_minute else 10
-        self._view("gold", f"SELECT * FROM {table} WHERE level = 'gpu' AND {self._where}")
+        self._view(
+            "gold",
+            "SELECT * REPLACE (coalesce(covered_seconds, "
+            "epoch(window_end) - epoch(window_start)) AS covered_seconds) "
+            f"FROM {table} WHERE level = 'gpu' AND {self._where}",
+        )
+        self._view("split", f"SELECT * FROM {table} WHERE level = 'instance' AND {self._where}")
         self._view("found", f"SELECT * FROM findings WHERE {self._where}")
         self._view("states", STATES_SQL)
         self.execute(f"CREATE TEMP TABLE episodes AS {EPISODES_SQL}")

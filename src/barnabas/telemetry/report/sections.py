@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from barnabas.telemetry.findings.thresholds import Thresholds
 from barnabas.telemetry.report.model import FINDINGS, STATE_OF, STILL_S, Offender, Report, Waste
 from barnabas.telemetry.report.plots import sparkline
 from barnabas.telemetry.report.questions import TOP_ROWS
+from barnabas.telemetry.report.sampling import sentence
 from barnabas.telemetry.report.troubles import ECC_ROWS, OFFENDER_ROWS
 from barnabas.telemetry.report.wording import (
     NONE,
@@ -62,15 +64,19 @@ def findings(report: Report) -> str:
             rows.append(
                 (mark + label, number(gpus), number(episodes), duration(seconds), MEANING[finding])
             )
+    notes = "".join(
+        f'<p class="note">{sentence(each, report.fleet.gpus)}</p>'
+        for each in report.quality.not_looked_for
+    )
     if not rows:
-        return section("findings", "Findings", "None: every card did what it should.", "")
+        return section("findings", "Findings", "None: every card did what it should.", notes)
     lead = (
         f"{plural(sum(each[1] for each in report.finding_totals.values()), 'episode')} of "
         f"{plural(len(rows), 'kind')}. An episode is a finding that lasted through "
         "neighbouring windows of 10&nbsp;s."
     )
     titles = ("Finding", "GPUs", "Episodes", "Card time", "What it means")
-    return section("findings", "Findings", lead, table(titles, rows, (1, 2, 3)))
+    return section("findings", "Findings", lead, table(titles, rows, (1, 2, 3)) + notes)
 
 
 MEANING = {
@@ -83,9 +89,44 @@ MEANING = {
     "straggler": "Far behind its peers; a synchronous job waits for it.",
     "starved": "The job holds memory and waits for input.",
     "launch_bound": "Utilisation is high, power is low: launches, not work.",
+    "pcie_bound": "PCIe is busy, the card waits: it moves data to or from the host.",
+    "nvlink_bound": "NVLink is busy, the card waits: it exchanges data with other cards.",
+    "memory_bound": "The card's own memory is busy, and the arithmetic waits for it.",
     "parked_memory": "Memory is held, nothing runs.",
     "idle": "Nothing runs.",
+    "idle_instances": "The card works, some of its MIG instances do not.",
+    "clock_skew": "The clock of the node is wrong; samples are refused or counted elsewhere.",
 }
+
+
+def instances(report: Report) -> str:
+    """The MIG instances; nothing where no card is split."""
+    if not report.instances:
+        return ""
+    rows = [
+        (
+            escape(each.hostname),
+            gpu(each.gpu_id),
+            escape(each.instance),
+            escape(each.profile),
+            escape("/".join(filter(None, (each.namespace, each.pod)))) or NONE,
+            NONE if each.util_mean is None else f"{number(each.util_mean)} %",
+            NONE if each.memory_gib is None else f"{number(each.memory_gib)} GiB",
+            _activity(each.idle_share),
+        )
+        for each in report.instances
+    ]
+    titles = ("Host", "GPU", "Instance", "Profile", "Pod", "Utilisation", "Memory", "")
+    lead = "Cards that are split by MIG. A card counts once in hours, energy and cost."
+    return section("instances", "MIG instances", lead, folded(titles, rows, (5, 6)))
+
+
+def _activity(idle_share: float | None) -> str:
+    if idle_share is None:
+        return NONE
+    if idle_share >= Thresholds.idle_share:
+        return chip("idle", "info")
+    return f"idle {number(100 * idle_share)} % of the time" if idle_share > 0 else "works"
 
 
 def waste(report: Report) -> str:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from barnabas.telemetry.report.model import FINDINGS, Report
+from barnabas.telemetry.report.sampling import sentence
 from barnabas.telemetry.report.wording import duration, energy, moment, money, number, plural
 
 
@@ -38,12 +39,18 @@ def cost_line(report: Report) -> str | None:
     return text
 
 
+def sampling_lines(report: Report) -> list[str]:
+    """Return what could not be looked for, a line each."""
+    return [sentence(each, report.fleet.gpus) for each in report.quality.not_looked_for]
+
+
 def document(report: Report) -> dict[str, Any]:
     """Return what --json prints: the figures of the page, without its plots."""
     fleet = report.fleet
     return {
         "lake": report.folder,
         "missing_tables": report.missing_tables,
+        "lost_tables": report.lost_tables,
         "from": _iso(fleet.start_s),
         "to": _iso(fleet.end_s),
         "fleet": {
@@ -61,7 +68,9 @@ def document(report: Report) -> dict[str, Any]:
         },
         "waste": {key: [each._asdict() for each in rows] for key, rows in report.waste.items()},
         "throttling": [each._asdict() for each in report.throttling],
+        "instances": [each._asdict() for each in report.instances],
         "stragglers": [each._asdict() for each in report.stragglers],
+        "bottlenecks": [each._asdict() for each in report.bottlenecks],
         "offenders": [each._asdict() for each in report.offenders],
         "xids": [_timed(each._asdict()) for each in report.xids],
         "ecc": [
@@ -77,6 +86,7 @@ def document(report: Report) -> dict[str, Any]:
             "samples": report.quality.samples,
             "rows": report.quality.rows,
             "coverage_pct": report.quality.coverage_pct,
+            "not_looked_for": [each._asdict() for each in report.quality.not_looked_for],
             "refused": report.quality.refused,
         },
     }

@@ -10,13 +10,18 @@ from barnabas.telemetry.report.model import (
     Straggler,
     Xid,
 )
-from barnabas.telemetry.report.questions import HARDWARE_SQL, TOP_ROWS, Questions
+from barnabas.telemetry.report.questions import HARDWARE_SQL, TOP_ROWS, Questions, names
 
 SPARK_CELLS = 60
 ALERTS_SHOWN = 50
 NAMED = 3
 ECC_ROWS = 12
 OFFENDER_ROWS = 15
+HABITS = (
+    *("idle", "parked_memory", "power_capped"),
+    *("launch_bound", "memory_bound", "pcie_bound", "nvlink_bound"),
+)
+"""Findings about jobs and owners: no card is an offender by them."""
 
 
 def finding_totals(questions: Questions) -> dict[str, tuple[int, int, float]]:
@@ -46,7 +51,7 @@ def offenders(questions: Questions) -> list[Offender]:
         "histogram(finding) AS kinds, sum(seconds) AS total, "
         f"count(DISTINCT CASE WHEN finding IN ({HARDWARE_SQL}) THEN finding END) AS hardware, "
         "FROM episodes "
-        "WHERE finding NOT IN ('idle', 'parked_memory', 'launch_bound', 'power_capped') "
+        f"WHERE finding NOT IN ({names(HABITS)}) "
         "GROUP BY gpu_id "
         "ORDER BY hardware DESC, total DESC, gpu_id "
         f"LIMIT {OFFENDER_ROWS}"
@@ -115,6 +120,7 @@ def named(questions: Questions) -> dict[str, Named]:
         "repeating": "finding = 'repeat_offender'",
         "hot": "finding = 'thermal_throttled'",
         "slow": "finding = 'straggler'",
+        "clock": "finding = 'clock_skew'",
     }
     return {word: _named(questions, condition) for word, condition in conditions.items()}
 
@@ -136,11 +142,12 @@ def alerts(questions: Questions) -> tuple[list[Alert], dict[str, int]]:
         "(SELECT alert_id, arg_max(state, (last_seen, state = 'cleared')) AS state, "
         "any_value(finding) AS finding, any_value(severity) AS severity, "
         "any_value(gpu_id) AS gpu_id, any_value(hostname) AS hostname, "
+        "flatten(list(gpus)) AS gpus, "
         "min(epoch(first_seen)) AS first_s, max(epoch(last_seen)) AS last_s, "
         "arg_max(message, last_seen) AS message, arg_max(action, last_seen) AS action "
         "FROM alerts GROUP BY alert_id "
         f"HAVING last_s >= {questions.start_s} AND first_s <= {questions.end_s} "
-        + ("AND gpu_id = $gpu)" if questions.gpu_id else ")")
+        + ("AND (gpu_id = $gpu OR list_contains(gpus, $gpu)))" if questions.gpu_id else ")")
     )
     values = {"gpu": questions.gpu_id} if questions.gpu_id else {}
     rows = questions.rows(

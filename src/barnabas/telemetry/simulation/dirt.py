@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from barnabas.telemetry.messages import (
+from barnabas.telemetry.samples.messages import (
     Message,
     Sample,
     Snapshot,
@@ -22,7 +22,7 @@ from barnabas.telemetry.messages import (
     encode_sample,
     format_time,
 )
-from barnabas.telemetry.metrics import NO_VALUE_FROM
+from barnabas.telemetry.samples.metrics import NO_VALUE_FROM
 
 HEADER = "dirt"
 HUGE_BYTES = 1_000_000
@@ -171,7 +171,7 @@ KINDS: dict[str, Make] = {
     "sentinel": lambda clean, turn: _sample(clean, value=SENTINEL + turn % 4),
     "out_of_range": lambda clean, turn: _sample(clean, value=(300, -1)[turn % 2]),
     "missing_field": _missing_field,
-    "unknown_metric": lambda clean, _: _sample(clean, metric_name="DCGM_FI_DEV_NO_SUCH_FIELD"),
+    "unknown_metric": lambda clean, _: _sample(clean, metric_name="GPU_NO_SUCH_METRIC"),
     "bad_timestamp": lambda clean, _: _sample(clean, timestamp="yesterday"),
     "unknown_content_type": _unknown_type,
     "clock_ahead": _retimed(AHEAD_MS),

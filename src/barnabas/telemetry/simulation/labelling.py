@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
+from barnabas.telemetry.findings.thresholds import Thresholds
 from barnabas.telemetry.simulation.plan import Affliction, Plan
 from barnabas.telemetry.simulation.settings import JOB_FAULTS, Fault, FleetSettings
 from barnabas.telemetry.simulation.signals import XIDS_TO_DRAIN, Signals
 from barnabas.telemetry.simulation.truth import FINDING, NOTE, STATE, Truth
-from barnabas.telemetry.thresholds import Thresholds
 
 IMPLIED = {
     Fault.PARKED_MEMORY: (Fault.IDLE,),

@@ -171,7 +171,7 @@ def _job(cards: range, model: Model, fault: Fault | None, rng: np.random.Generat
         namespace="" if unused else NAMESPACES[int(rng.integers(len(NAMESPACES)))],
         cards=cards,
         model=model,
-        phase="idle" if unused else "train_steady" if trains else "memory_copy",
+        phase="idle" if unused else "train_steady" if trains else "serving",
         memory_share=float(rng.uniform(0.35, 0.9)),
         trace_offset=int(rng.integers(1_000_000)),
         fault=fault,
@@ -212,6 +212,9 @@ def _job_detail(fault: Fault, rng: np.random.Generator) -> dict[str, Any]:
         return {"phase": "matmul_bf16" if drawn < 0.7 else "oscillating"}
     if fault is Fault.LAUNCH_BOUND:
         return {"util_gain": 1.0 if drawn < 0.5 else 2.5}
+    if fault is Fault.PCIE_BOUND:
+        # Copies alone run no kernels at all, short kernels between them look like launches.
+        return {"util_gain": (0.0, 1.0, 2.5)[int(3 * drawn)]}
     return {}
 
 

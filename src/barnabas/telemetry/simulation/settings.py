@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from barnabas.telemetry.messages import Layout
+from barnabas.telemetry.samples.messages import Layout
 
 
 class Fault(StrEnum):
@@ -14,6 +14,9 @@ class Fault(StrEnum):
     POWER_CAPPED = "power_capped"
     STARVED = "starved"
     LAUNCH_BOUND = "launch_bound"
+    MEMORY_BOUND = "memory_bound"
+    PCIE_BOUND = "pcie_bound"
+    NVLINK_BOUND = "nvlink_bound"
     THERMAL_THROTTLED = "thermal_throttled"
     STRAGGLER = "straggler"
     XID = "xid"
@@ -28,6 +31,9 @@ JOB_FAULTS = (
     Fault.POWER_CAPPED,
     Fault.STARVED,
     Fault.LAUNCH_BOUND,
+    Fault.MEMORY_BOUND,
+    Fault.PCIE_BOUND,
+    Fault.NVLINK_BOUND,
 )
 """What befalls all cards of a job at once, as it comes from what the job does."""
 

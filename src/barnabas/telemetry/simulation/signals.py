@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from barnabas.telemetry.metrics import COLUMNS
+from barnabas.telemetry.samples.metrics import METRICS
 from barnabas.telemetry.simulation import traces as at
+from barnabas.telemetry.simulation.counters import Counters
 from barnabas.telemetry.simulation.plan import Affliction, Plan
 from barnabas.telemetry.simulation.settings import Fault, FleetSettings
 from barnabas.telemetry.simulation.traces import STEP_MS, Traces
@@ -23,6 +24,9 @@ PHASE_BY_FAULT = {
     Fault.POWER_CAPPED: "matmul_bf16",
     Fault.STARVED: "train_starved",
     Fault.LAUNCH_BOUND: "launch_bound",
+    Fault.MEMORY_BOUND: "memory_copy",
+    Fault.PCIE_BOUND: "pcie_bound",
+    Fault.NVLINK_BOUND: "nvlink_bound",
 }
 SOFTWARE_THERMAL = 0x20
 HARDWARE_THERMAL = 0x40
@@ -32,7 +36,10 @@ XIDS_TO_DRAIN = (46, 48, 64, 74, 94, 95, 119)
 REPEATS = 4
 STATIC_POWER = 0.11
 """The share of the limit that an idle card draws: work that slows down saves none of it."""
-CHANNEL = {name: index for index, name in enumerate(COLUMNS)}
+NOT_SIMULATED = {"gr_engine_active", "sm_occupancy", "pcie_link_gen", "pcie_link_width"}
+"""Columns of metrics that no finding needs of simulated cards: they do not report them."""
+SIMULATED = tuple(each for each in METRICS if each.column not in NOT_SIMULATED)
+CHANNEL = {each.column: index for index, each in enumerate(SIMULATED)}
 
 
 class Signals:
@@ -45,6 +52,7 @@ class Signals:
         self._traces = traces
         self._rng = np.random.default_rng([settings.seed, 2])
         self._count = len(plan.cards)
+        self._counters = Counters(plan, settings)
         self._draw_characters()
         self._set_phases()
         self.xids = xid_events(plan, settings)
@@ -91,7 +99,8 @@ class Signals:
     def _set_phases(self) -> None:
         count = self._count
         self._start, self._length = (np.zeros(count, dtype=np.int64) for _ in range(2))
-        self._sm, self._tensor, self._gain = (np.ones(count) for _ in range(3))
+        self._sm, self._tensor, self._dram, self._gain = (np.ones(count) for _ in range(4))
+        self._pcie_tx, self._pcie_rx, self._nvlink = (np.zeros(count) for _ in range(3))
         self._held = np.zeros(count)
         for card in range(count):
             self._enter(card, self.phase_of(card, None))
@@ -99,7 +108,13 @@ class Signals:
     def _enter(self, card: int, phase: str, gain: float = 1.0) -> None:
         traces = self._traces
         self._start[card], self._length[card] = traces.start[phase], traces.length[phase]
-        self._sm[card], self._tensor[card] = traces.sm_active(phase), traces.tensor_active(phase)
+        job = self._plan.cards[card].job
+        activity = self._counters.activity(phase, job)
+        self._sm[card], self._tensor[card] = activity.sm, activity.tensor
+        self._dram[card] = activity.dram
+        traffic = self._counters.traffic(phase, job)
+        self._pcie_tx[card], self._pcie_rx[card] = traffic.pcie_tx, traffic.pcie_rx
+        self._nvlink[card] = traffic.nvlink
         self._gain[card] = gain
         self._held[card] = 0.0 if phase in IDLE_PHASES else self._job_memory[card]
 
@@ -142,7 +157,7 @@ class Signals:
         step = tick * self._settings.interval_ms // STEP_MS
         base = self._traces.rows[self._start + (self._offset + step) % self._length]
         noise = self._rng.standard_normal((4, self._count))
-        values = np.zeros((self._count, len(COLUMNS)))
+        values = np.zeros((self._count, len(SIMULATED)))
         busy = base[:, at.UTIL] > 2
         util = base[:, at.UTIL] * self._gain * self._speed + busy * noise[0] * 0.7
         util = np.clip(util, 0, 100)
@@ -151,6 +166,7 @@ class Signals:
         share = np.minimum(base[:, at.POWER], STATIC_POWER) + working
         watts = share * self._limit_w * self._thirst * (1 + 0.01 * noise[1])
         self._set_work(values, base, util, noise)
+        self._set_links(values, noise)
         self._set_body(values, base, watts, noise)
         self._set_counters(values, watts)
         return values
@@ -166,8 +182,18 @@ class Signals:
         wobble = np.clip(1 + 0.01 * noise[2], 0.9, 1.02)
         _put(values, "sm_active", np.clip(util / 100 * self._sm * wobble, 0, 1))
         _put(values, "tensor_active", np.clip(util / 100 * self._tensor * wobble, 0, 1))
-        _put(values, "dram_active", base[:, at.MEMORY_UTIL] / 100 * 0.9 * self._speed)
+        _put(values, "dram_active", base[:, at.MEMORY_UTIL] / 100 * self._dram * self._speed)
         _put(values, "nvlink_bandwidth", np.rint(util * 1_000 * self._tensor))
+
+    def _set_links(self, values: Array, noise: Array) -> None:
+        """Set the traffic, which wobbles and which a card that works slowly has less of."""
+        pace = self._speed * np.clip(1 + 0.03 * noise[2], 0.8, 1.02)
+        pcie = self._counters.pcie_capacity * pace
+        nvlink = np.rint(self._counters.nvlink_capacity * pace * self._nvlink)
+        _put(values, "pcie_tx", np.rint(pcie * self._pcie_tx))
+        _put(values, "pcie_rx", np.rint(pcie * self._pcie_rx))
+        _put(values, "nvlink_tx", nvlink)
+        _put(values, "nvlink_rx", nvlink)
 
     def _set_body(self, values: Array, base: Array, watts: Array, noise: Array) -> None:
         warmth = self._warmth + 0.3 * noise[3] + self._heat

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from itertools import starmap
 from typing import Any
 
-from barnabas.telemetry.messages import (
+from barnabas.telemetry.samples.messages import (
     MODEL_LABEL,
     SAMPLE_TYPE,
     SNAPSHOT_TYPE,
@@ -19,11 +19,10 @@ from barnabas.telemetry.messages import (
     format_time,
     headers,
 )
-from barnabas.telemetry.metrics import METRICS
 from barnabas.telemetry.simulation.labelling import Labels
 from barnabas.telemetry.simulation.plan import Card, Plan, make_plan
 from barnabas.telemetry.simulation.settings import FleetSettings
-from barnabas.telemetry.simulation.signals import Signals
+from barnabas.telemetry.simulation.signals import SIMULATED, Signals
 from barnabas.telemetry.simulation.traces import load_traces
 from barnabas.telemetry.simulation.truth import Truth
 
@@ -31,7 +30,7 @@ LATE_BY_MS = 30_000
 CONTAINER = "main"
 DECIMALS = {"power_usage": 2, "sm_active": 4, "tensor_active": 4, "dram_active": 4}
 FORMATS = tuple(
-    f"%.{DECIMALS[each.column]}f" if each.column in DECIMALS else "%d" for each in METRICS
+    f"%.{DECIMALS[each.column]}f" if each.column in DECIMALS else "%d" for each in SIMULATED
 )
 Batch = tuple[int, list[Message]]
 Encode = Callable[[str, list[float]], list[Message]]
@@ -49,7 +48,7 @@ class Simulation:
     @property
     def samples_per_message(self) -> int:
         """How many values a message carries."""
-        return len(METRICS) if self.settings.layout is Layout.SNAPSHOT else 1
+        return len(SIMULATED) if self.settings.layout is Layout.SNAPSHOT else 1
 
     @property
     def last_ms(self) -> int:
@@ -110,7 +109,7 @@ def _encoder(card: Card, settings: FleetSettings) -> Encode:
 
 
 def _snapshot_encoder(card: Card, source: str) -> Encode:
-    names = (f'"{each.dcgm}":{form}' for each, form in zip(METRICS, FORMATS, strict=True))
+    names = (f'"{each.dcgm}":{form}' for each, form in zip(SIMULATED, FORMATS, strict=True))
     fields = {**_identity(card), "model": card.model.name, "labels": _labels(card)}
     form = f'{{"timestamp":"%s",{_fixed(fields)},"metrics":{{{",".join(names)}}}}}'
     key, head = card.gpu_id.encode(), headers(source, SNAPSHOT_TYPE)
@@ -126,7 +125,7 @@ def _sample_encoder(card: Card, source: str) -> Encode:
     identity = _fixed(_identity(card))
     forms = [
         f'{{"timestamp":"%s","metric_name":"{each.dcgm}",{identity},"value":{form},{labels}}}'
-        for each, form in zip(METRICS, FORMATS, strict=True)
+        for each, form in zip(SIMULATED, FORMATS, strict=True)
     ]
     key, head = card.gpu_id.encode(), headers(source, SAMPLE_TYPE)
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from barnabas.telemetry import recording
-from barnabas.telemetry.messages import Snapshot
+from barnabas.telemetry.samples import recording
+from barnabas.telemetry.samples.messages import Snapshot
 
 STEP_MS = 100
 """The recording's interval."""
@@ -22,11 +22,12 @@ MAX_SM_CLOCK_MHZ = 1980.0
 
 UTIL, MEMORY_UTIL, MEMORY, TEMPERATURE, MEMORY_TEMPERATURE, POWER, CLOCK, REASONS = range(8)
 
-SM_ACTIVE = {"matmul_bf16": 0.97, "memory_copy": 0.9, "launch_bound": 0.06}
-TENSOR_ACTIVE = {"matmul_bf16": 0.85, "oscillating": 0.85, "memory_copy": 0.0, "launch_bound": 0.01}
-USUAL_SM_ACTIVE = 0.85
-USUAL_TENSOR_ACTIVE = 0.4
-"""nvidia-smi has no profiling counters; these shares of busy time are what such work shows."""
+DERIVED = {
+    "serving": ("memory_copy", {MEMORY_UTIL: 0.5}),
+    "pcie_bound": ("launch_bound", {}),
+    "nvlink_bound": ("train_steady", {MEMORY_UTIL: 0.3, POWER: 0.5}),
+}
+"""Phases that were never recorded: the recorded one that comes near, and factors for it."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +38,6 @@ class Traces:
     """Float array: a row for each tenth of a second, a column for each quantity above."""
     start: dict[str, int]
     length: dict[str, int]
-
-    def sm_active(self, phase: str) -> float:
-        """Return how much of the busy time the multiprocessors work."""
-        return SM_ACTIVE.get(phase, USUAL_SM_ACTIVE)
-
-    def tensor_active(self, phase: str) -> float:
-        """Return how much of the busy time the tensor cores work."""
-        return TENSOR_ACTIVE.get(phase, USUAL_TENSOR_ACTIVE)
 
 
 @lru_cache(maxsize=1)
@@ -59,7 +52,15 @@ def load_traces() -> Traces:
         inside = [_row(each) for each in recorded if low <= each.timestamp_ms < high]
         start[phase.name], length[phase.name] = len(rows), len(inside)
         rows += inside
+    for name, (source, factors) in DERIVED.items():
+        recorded_rows = rows[start[source] : start[source] + length[source]]
+        start[name], length[name] = len(rows), len(recorded_rows)
+        rows += [_scaled(row, factors) for row in recorded_rows]
     return Traces(np.array(rows), start, length)
+
+
+def _scaled(row: list[float], factors: dict[int, float]) -> list[float]:
+    return [value * factors.get(place, 1.0) for place, value in enumerate(row)]
 
 
 def _row(snapshot: Snapshot) -> list[float]:

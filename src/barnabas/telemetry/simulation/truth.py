@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from barnabas.telemetry.messages import format_time
+from barnabas.telemetry.samples.messages import format_time
 
 FINDING = "finding"
 STATE = "state"

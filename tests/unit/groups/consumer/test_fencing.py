@@ -6,7 +6,7 @@ from barnabas.groups.consumer.member import Standing
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicPartition
 from barnabas.model.settings import GroupSettings
-from barnabas.testing.consumer_talk import ConsumerTalk, TalkingMember
+from tests.support.talk.consumer_talk import ConsumerTalk, TalkingMember
 
 SESSION_MS = GroupSettings().consumer_session_timeout_ms
 STALE = ErrorCode.STALE_MEMBER_EPOCH

@@ -6,7 +6,7 @@ from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.settings import GroupSettings
 from barnabas.protocol.coordinator_records.consumer_group_metadata import ConsumerGroupMetadataKey
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from barnabas.testing.consumer_talk import GROUP, REBALANCE_TIMEOUT_MS, ConsumerTalk
+from tests.support.talk.consumer_talk import GROUP, REBALANCE_TIMEOUT_MS, ConsumerTalk
 
 SESSION_MS = GroupSettings().consumer_session_timeout_ms
 

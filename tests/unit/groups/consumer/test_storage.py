@@ -23,7 +23,7 @@ from barnabas.protocol.coordinator_records.consumer_group_partition_metadata imp
     ConsumerGroupPartitionMetadataValue,
 )
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from barnabas.testing.consumer_talk import GROUP, ConsumerTalk
+from tests.support.talk.consumer_talk import GROUP, ConsumerTalk
 
 SESSION_MS = GroupSettings().consumer_session_timeout_ms
 TOPIC = TopicId(bytes(15) + b"\1")

@@ -8,7 +8,7 @@ from barnabas.protocol.coordinator_records.consumer_group_regular_expression imp
     ConsumerGroupRegularExpressionKey,
     ConsumerGroupRegularExpressionValue,
 )
-from barnabas.testing.consumer_talk import ConsumerTalk
+from tests.support.talk.consumer_talk import ConsumerTalk
 
 
 def test_a_topic_that_grows_is_shared_out_with_the_next_heartbeat() -> None:

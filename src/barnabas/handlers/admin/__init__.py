@@ -1,0 +1,1 @@
+"""APIs that create, change and describe topics, configs and replicas."""

@@ -1,0 +1,1 @@
+"""APIs about brokers, leaders and the metadata quorum, for clients and between brokers."""

@@ -1,0 +1,99 @@
+"""DescribeTopicPartitions (key 75), version 0: metadata in pages (KIP-966)."""
+
+from barnabas.controller.topics import check_name
+from barnabas.handlers.cluster.metadata import TOPIC_OPERATIONS, offline, trouble
+from barnabas.handlers.context import RequestContext
+from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.ids import NO_TOPIC_ID
+from barnabas.node.node import Node
+from barnabas.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsRequestCursor,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponseCursor,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+
+PAGE_MAX = 2000
+
+
+def handle(
+    node: Node, request: DescribeTopicPartitionsRequest, context: RequestContext
+) -> DescribeTopicPartitionsResponse:
+    """Describe partitions from the cursor on, as many as a page holds."""
+    del context
+    cursor = request.cursor
+    asked = {topic.name for topic in request.topics}
+    if cursor is not None and not _is_valid(cursor, asked):
+        return DescribeTopicPartitionsResponse(topics=[_refused(name) for name in sorted(asked)])
+    names = sorted(asked or node.image.topics)
+    if cursor is not None:
+        names = [name for name in names if name >= cursor.topic_name]
+    room = min(max(1, request.response_partition_limit), PAGE_MAX)
+    response = DescribeTopicPartitionsResponse()
+    for name in names:
+        resumed = cursor is not None and cursor.topic_name == name
+        first = cursor.partition_index if cursor is not None and resumed else 0
+        if room <= 0:
+            response.next_cursor = DescribeTopicPartitionsResponseCursor(topic_name=name)
+            break
+        described = _describe(node, name, first, first + room)
+        response.topics.append(described)
+        room -= len(described.partitions)
+        after = first + len(described.partitions)
+        if name in node.image.topics and after < len(node.image.topics[name].partitions):
+            response.next_cursor = DescribeTopicPartitionsResponseCursor(
+                topic_name=name, partition_index=after
+            )
+            break
+    return response
+
+
+def _is_valid(cursor: DescribeTopicPartitionsRequestCursor, asked: set[str]) -> bool:
+    """Tell whether a page can begin there; of all topics the cursor's may be gone by now."""
+    return cursor.partition_index >= 0 and (not asked or cursor.topic_name in asked)
+
+
+def _refused(name: str) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=name)
+
+
+def _why_unknown(name: str) -> ErrorCode:
+    try:
+        check_name(name)
+    except ApiError as error:
+        return error.code
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _describe(node: Node, name: str, first: int, last: int) -> DescribeTopicPartitionsResponseTopic:
+    topic = node.image.topics.get(name)
+    if topic is None:
+        return DescribeTopicPartitionsResponseTopic(
+            error_code=_why_unknown(name),
+            name=name,
+            topic_id=NO_TOPIC_ID,
+            topic_authorized_operations=TOPIC_OPERATIONS,
+        )
+    living = {broker.node_id for broker in node.brokers}
+    return DescribeTopicPartitionsResponseTopic(
+        name=name,
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        topic_authorized_operations=TOPIC_OPERATIONS,
+        partitions=[
+            DescribeTopicPartitionsResponsePartition(
+                partition_index=index,
+                leader_id=partition.leader,
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=partition.replicas,
+                isr_nodes=partition.isr,
+                eligible_leader_replicas=partition.eligible,
+                last_known_elr=[],
+                offline_replicas=offline(partition, living),
+                error_code=trouble(partition),
+            )
+            for index, partition in enumerate(topic.partitions[first:last], first)
+        ],
+    )

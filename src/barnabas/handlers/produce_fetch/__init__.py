@@ -1,0 +1,1 @@
+"""APIs that write, read and delete records."""

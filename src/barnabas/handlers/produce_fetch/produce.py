@@ -1,0 +1,468 @@
+"""Produce (key 0), versions 3 to 13; advertised from 0, since librdkafka turns compression off
+where the lowest is 3 (Kafka 4 does the same, KAFKA-18659).
+
+Topic ids from version 13. acks=0 gets no answer, and a failure closes the connection, as in
+Kafka. acks=1 is answered once the batch is in the log, acks=all once it is below the high
+watermark: NOT_ENOUGH_REPLICAS where too few copies are in sync to begin with,
+NOT_ENOUGH_REPLICAS_AFTER_APPEND where they are too few in the end, NOT_LEADER_OR_FOLLOWER where
+another broker leads before the batch was safe; from version 10 on with who that is (KIP-951).
+
+A transactional batch enters a partition where its producer has a transaction open already.
+Elsewhere the coordinator is asked first (KIP-890): from version 12 on to add the partition to the
+transaction (transaction version 2), before that only whether it is part of it. A batch whose
+predecessor was not let in is out of order (`node/verifications.py`).
+
+A batch with very many records whose topic wants each of them looked at (`node/validation.py`) waits
+in the line of its partition, and what comes behind it, too (`node/checking.py`). Where too much
+waits the batch gets NOT_ENOUGH_REPLICAS, after which every producer sends it again. Of a request
+with batches for very many partitions some are appended at once; the rest wait in the same way.
+
+What waits is answered in time, or REQUEST_TIMED_OUT; with acks=0 the client does not hear of a
+refusal. A request without a transactional id is refused only for those partitions whose batches are
+transactional, where Kafka refuses it as a whole.
+"""
+
+from collections.abc import Callable
+
+from barnabas.handlers.context import RequestContext
+from barnabas.handlers.leadership import endpoints_of, leader_instead
+from barnabas.model.coordination import ProducerIdAndEpoch
+from barnabas.model.errors import ApiError, ErrorCode, InvalidRecordsError, WireError
+from barnabas.model.ids import TopicPartition
+from barnabas.model.pending import Pending
+from barnabas.model.timers import Timer
+from barnabas.node.admissions import Decided
+from barnabas.node.checking import Outcome, Waiting
+from barnabas.node.node import Node
+from barnabas.node.partition import Partition
+from barnabas.node.validation import MustWaitError, parse_header_or_refuse
+from barnabas.protocol.current_leader import Leader
+from barnabas.protocol.produce import (
+    PartitionResult,
+    ProduceRequest,
+    encode_response,
+)
+from barnabas.protocol.records import (
+    ATTRIBUTES_AT,
+    CODEC_MASK,
+    TRANSACTIONAL,
+    is_transactional,
+    parse_header,
+    producer_of,
+)
+
+TopicKey = str | bytes
+Batch = tuple[TopicKey, int, memoryview | None]
+"""A topic, the number of a partition, and what a request has for it."""
+Put = Callable[[PartitionResult], None]
+"""Puts a result in its place in an answer."""
+ACKS_ALL = -1
+BATCHES_AN_EVENT = 100
+"""How many partitions' batches of a request are appended before other clients have their turn: more
+than a producer with default settings sends in one, which is 64."""
+ZSTD = 4
+ZSTD_FROM_VERSION = 7
+KNOWS_ABORTABLE_FROM = 11
+ADDS_FROM = 12
+
+COORDINATOR_TROUBLE = (
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
+
+
+class Answer:
+    """Results as they come in; complete when nothing is awaited any more."""
+
+    __slots__ = (
+        "_awaited",
+        "_node",
+        "_pending",
+        "_timer",
+        "context",
+        "results",
+        "taken",
+        "unsafe",
+    )
+
+    def __init__(self, node: Node, context: RequestContext) -> None:
+        self._node = node
+        self.context = context
+        self.results: list[tuple[TopicKey, list[PartitionResult]]] = []
+        self.taken = 0
+        """How many batches of the request were looked at."""
+        self._awaited = 0
+        self.unsafe: list[tuple[TopicKey, Partition, int]] = []
+        """The batches that are in a log: their topics, and the offsets below which they end."""
+        self._pending: Pending[bytes] | None = None
+        self._timer: Timer | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is awaited."""
+        return self._awaited == 0
+
+    def expect(self, key: TopicKey, partition: Partition, offset: int) -> None:
+        """Wait until everything below an offset of a partition is safe."""
+        self._awaited += 1
+        self.unsafe.append((key, partition, offset))
+        partition.when_safe(offset, self._arrived, lambda: self._gone(key, partition))
+
+    def expect_result(self, results: list[PartitionResult], index: int) -> Put:
+        """Wait for a result, to be put by what is returned."""
+        self._awaited += 1
+        place = len(results)
+        results.append(PartitionResult(index, ErrorCode.REQUEST_TIMED_OUT))
+
+        def put(result: PartitionResult) -> None:
+            results[place] = result
+            self._arrived()
+
+        return put
+
+    def wait(self, timeout_ms: int) -> Pending[bytes]:
+        """Promise the answer for when everything is safe, or for when time is over."""
+        self._pending = Pending()
+        self._timer = self._node.timers.after(timeout_ms, self._time_out)
+        self._pending.on_abandoned = self._timer.cancel
+        return self._pending
+
+    def encode(self) -> bytes:
+        """Write what there is."""
+        context = self.context
+        moved = [r.leader for _, results in self.results for r in results if r.error_code]
+        endpoints = endpoints_of(self._node, moved) if moved else ()
+        return encode_response(context.version, self.results, context.throttle_ms, endpoints)
+
+    def _arrived(self) -> None:
+        self._awaited -= 1
+        if self._awaited == 0 and self._pending is not None and self._timer is not None:
+            self._timer.cancel()
+            self._pending.complete_with(self.encode)
+
+    def _gone(self, key: TopicKey, partition: Partition) -> None:
+        if self.note_gone(key, partition):
+            self._arrived()
+
+    def _time_out(self) -> None:
+        assert self._pending is not None
+        self.note_time_out()
+        self._pending.complete_with(self.encode)
+
+    def note_gone(self, key: TopicKey, partition: Partition) -> bool:
+        """Take it that a batch may or may not become safe: the new leader will tell.
+
+        Return whether that can be answered now. Where the topic was deleted there is no new leader,
+        and the producer is told when time is over.
+        """
+        if partition.retired:
+            return False
+        code, number = ErrorCode.NOT_LEADER_OR_FOLLOWER, partition.name.partition
+        self._fail(key, number, code, leader_instead(self._node, key, number, code))
+        return True
+
+    def note_time_out(self) -> None:
+        """Take it that some took too long: their records may or may not become safe."""
+        for key, partition, offset in self.unsafe:
+            if partition.leads and partition.high_watermark < offset:
+                code = ErrorCode.REQUEST_TIMED_OUT
+                if partition.is_short:
+                    code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+                self._fail(key, partition.name.partition, code)
+
+    def _fail(
+        self, key: TopicKey, number: int, code: ErrorCode, leader: Leader | None = None
+    ) -> None:
+        for named, results in self.results:
+            for place, result in enumerate(results):
+                if (named, result.partition) == (key, number):
+                    results[place] = result._replace(error_code=code, base_offset=-1, leader=leader)
+
+
+def handle(
+    node: Node, request: ProduceRequest, context: RequestContext
+) -> bytes | Pending[bytes] | None:
+    """Append every batch; answer when the producer's acks are met."""
+    if request.acks not in (ACKS_ALL, 0, 1):
+        return _refuse_all(request, context, ErrorCode.INVALID_REQUIRED_ACKS)
+    answer = Answer(node, context)
+    size = 0
+    if request.transactional_id is not None:
+        try:
+            size = _append_in_transaction(node, answer, request, request.transactional_id)
+        except ApiError as error:
+            return _refuse_all(request, context, error.code)
+    else:
+        for key, batches in request.topics:
+            results: list[PartitionResult] = []
+            for index, records in batches:
+                size += 0 if records is None else len(records)
+                _take(node, answer, results, (key, index, records), request.acks)
+            answer.results.append((key, results))
+    if node.produce_quota.limits:
+        context.throttle_ms = node.produce_quota.use(context.client_id, size, node.timers.now_ms)
+    if request.acks == 0:
+        if answer.complete:
+            _check_unanswered(answer)
+        return None
+    if answer.complete:
+        return answer.encode()
+    return answer.wait(request.timeout_ms)
+
+
+def _take(
+    node: Node,
+    answer: Answer,
+    results: list[PartitionResult],
+    batch: Batch,
+    acks: int,
+    *,
+    admitted: bool = False,
+) -> None:
+    """Append a batch, now or in its turn, and have its result among those of its topic."""
+    try:
+        answer.taken += 1
+        if answer.taken > BATCHES_AN_EVENT:
+            _leave_for_later(node, batch)
+        results.append(_append(node, answer, batch, acks, admitted=admitted))
+    except MustWaitError:
+        put = answer.expect_result(results, batch[1])
+        _get_in_line(node, answer, batch, acks, put, admitted=admitted)
+
+
+def _leave_for_later(node: Node, batch: Batch) -> None:
+    """Raise `MustWaitError` where a batch may wait. A refusal takes no longer than waiting."""
+    key, index, records = batch
+    if records is None or not node.checking.has_room(len(records)):
+        return
+    try:
+        node.find(key, index)
+    except ApiError:
+        return
+    raise MustWaitError
+
+
+def _append(
+    node: Node,
+    answer: Answer,
+    batch: Batch,
+    acks: int,
+    *,
+    admitted: bool = False,
+    already_checked: memoryview | None = None,
+) -> PartitionResult:
+    key, index, records = batch
+    context = answer.context
+    try:
+        partition = node.find(key, index)
+        if partition.internal:
+            raise ApiError(  # noqa: TRY301
+                ErrorCode.INVALID_TOPIC_EXCEPTION, "only the broker writes to internal topics"
+            )
+        if records is None:
+            raise ApiError(ErrorCode.INVALID_RECORD, "there are no records")  # noqa: TRY301
+        if len(records) > ATTRIBUTES_AT and (
+            context.version < ZSTD_FROM_VERSION or records[ATTRIBUTES_AT] & TRANSACTIONAL
+        ):
+            _check_attributes(records[ATTRIBUTES_AT], context.version, admitted=admitted)
+        if partition.is_short and acks == ACKS_ALL:
+            partition.refuse_while_short(records)
+        appended = partition.append(records, context.now_ms, already_checked)
+    except ApiError as error:
+        return _refused(node, key, index, error)
+    if acks == ACKS_ALL and partition.high_watermark < appended.required_offset:
+        answer.expect(key, partition, appended.required_offset)
+    return PartitionResult(
+        index, 0, appended.base_offset, appended.append_time_ms, partition.log.start_offset
+    )
+
+
+def _refused(node: Node, key: TopicKey, index: int, error: ApiError) -> PartitionResult:
+    leader = leader_instead(node, key, index, error.code)
+    refused = PartitionResult(index, error.code, message=error.message, leader=leader)
+    if isinstance(error, InvalidRecordsError):
+        refused = refused._replace(record_errors=error.record_errors)
+    return refused
+
+
+def _get_in_line(
+    node: Node, answer: Answer, batch: Batch, acks: int, put: Put, *, admitted: bool
+) -> None:
+    """Have a batch checked, and appended in its turn.
+
+    Not where another broker has led the partition meanwhile: the producer may have turned to it.
+    """
+    key, index, records = batch
+    assert records is not None
+    context = answer.context
+    kept = memoryview(bytearray(records))
+    partition = node.find(key, index)
+    leader_epoch = partition.leader_epoch
+
+    def proceed(outcome: Outcome) -> None:
+        if partition.retired:
+            by_name = isinstance(key, str)
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if by_name else ErrorCode.UNKNOWN_TOPIC_ID
+            outcome = ApiError(code)
+        elif partition.leader_epoch != leader_epoch:
+            outcome = ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if isinstance(outcome, ApiError):
+            put(_refused(node, key, index, outcome))
+            return
+        own = (key, index, kept)
+        put(_append(node, answer, own, acks, admitted=admitted, already_checked=outcome))
+
+    try:
+        header = parse_header_or_refuse(kept)
+        if not node.checking.has_room(len(kept)):
+            code = ErrorCode.NOT_ENOUGH_REPLICAS
+            partition.note_refusal(header, code)
+            raise ApiError(code, "too many batches wait to be checked")  # noqa: TRY301
+    except ApiError as error:
+        put(_refused(node, key, index, error))
+        return
+    waiting = Waiting(kept, header, context.now_ms, proceed)
+    node.checking.enter(partition, context.client, waiting)
+
+
+def _check_attributes(attributes: int, version: int, *, admitted: bool) -> None:
+    if attributes & TRANSACTIONAL and not admitted:
+        raise ApiError(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            "a transactional batch needs a transactional id",
+        )
+    if version < ZSTD_FROM_VERSION and attributes & CODEC_MASK == ZSTD:
+        raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+
+
+def _append_in_transaction(
+    node: Node, answer: Answer, request: ProduceRequest, transactional_id: str
+) -> int:
+    """Append what may enter; have the rest wait for the coordinator. Return how much it is."""
+    producer = _producer_of(request)
+    context = answer.context
+    adds = context.version >= ADDS_FROM
+    waiting: list[tuple[TopicPartition, Decided]] = []
+    size = 0
+    for key, batches in request.topics:
+        results: list[PartitionResult] = []
+        answer.results.append((key, results))
+        for index, records in batches:
+            size += 0 if records is None else len(records)
+            partition = _closed_to(node, key, index, records)
+            if partition is None:
+                batch = (key, index, records)
+                _take(node, answer, results, batch, request.acks, admitted=True)
+            else:
+                assert records is not None
+                partition.verifications.note(
+                    parse_header(records),
+                    partition.log.producers,
+                    node.timers.now_ms,
+                    starts_at_zero=adds,
+                )
+                put = answer.expect_result(results, index)
+                decided = _waiter(node, answer, put, partition, (key, index, records), request.acks)
+                waiting.append((partition.name, decided))
+    if waiting:
+        assert producer is not None
+        node.transactions.admissions.enter(transactional_id, producer, waiting, adds=adds)
+    return size
+
+
+def _waiter(
+    node: Node,
+    answer: Answer,
+    put: Put,
+    partition: Partition,
+    batch: tuple[TopicKey, int, memoryview],
+    acks: int,
+) -> Decided:
+    """Return what is to be done once it is known whether a batch may enter.
+
+    It may not where the partition was led by somebody else meanwhile: the transaction may have
+    ended there.
+    """
+    key, index, records = batch
+    kept = memoryview(bytearray(records))  # where it lies now, the next request will
+    leader_epoch = partition.leader_epoch
+
+    def decided(code: ErrorCode) -> None:
+        if not code and partition.leader_epoch != leader_epoch:
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if code:
+            put(_not_admitted(index, code, answer.context.version))
+            return
+        admitted = (key, index, kept)
+        try:
+            put(_append(node, answer, admitted, acks, admitted=True))
+        except MustWaitError:
+            _get_in_line(node, answer, admitted, acks, put, admitted=True)
+
+    return decided
+
+
+def _not_admitted(index: int, code: ErrorCode, version: int) -> PartitionResult:
+    """Return an error as producers understand it: some would not retry after a coordinator's."""
+    told_as_it_is = code is ErrorCode.CONCURRENT_TRANSACTIONS and version >= ADDS_FROM
+    if code in COORDINATOR_TROUBLE and not told_as_it_is:
+        message = f"the transaction's coordinator answered {code.name}"
+        return PartitionResult(index, ErrorCode.NOT_ENOUGH_REPLICAS, message=message)
+    if code is ErrorCode.TRANSACTION_ABORTABLE and version < KNOWS_ABORTABLE_FROM:
+        code = ErrorCode.INVALID_TXN_STATE
+    return PartitionResult(index, code, message="the transaction does not take the batch")
+
+
+def _closed_to(
+    node: Node, key: TopicKey, index: int, records: memoryview | None
+) -> Partition | None:
+    """Return the partition that a batch may not enter without asking."""
+    if records is None or not is_transactional(records):
+        return None
+    try:
+        partition = node.find(key, index)
+    except ApiError:
+        return None  # the append will say so
+    if partition.internal or has_open_transaction(partition, records):
+        return None
+    return partition
+
+
+def _producer_of(request: ProduceRequest) -> ProducerIdAndEpoch | None:
+    """Return who sent the transactional batches, if there are any."""
+    producers = {
+        ProducerIdAndEpoch(*producer_of(records))
+        for _, batches in request.topics
+        for _, records in batches
+        if records is not None and is_transactional(records)
+    }
+    if len(producers) > 1:
+        raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    return next(iter(producers), None)
+
+
+def has_open_transaction(partition: Partition, records: memoryview) -> bool:
+    """Tell whether the transaction that a batch belongs to has begun in a partition."""
+    producer_id, producer_epoch = producer_of(records)
+    return (
+        partition.open_transaction(producer_id) is not None
+        and partition.producer_epoch(producer_id) == producer_epoch
+    )
+
+
+def _refuse_all(request: ProduceRequest, context: RequestContext, code: ErrorCode) -> bytes:
+    refused = [
+        (key, [PartitionResult(index, code) for index, _ in batches])
+        for key, batches in request.topics
+    ]
+    return encode_response(context.version, refused, 0)
+
+
+def _check_unanswered(answer: Answer) -> None:
+    for _, results in answer.results:
+        for result in results:
+            if result.error_code:
+                raise WireError(f"acks=0 and {ErrorCode(result.error_code).name}: closing is all")

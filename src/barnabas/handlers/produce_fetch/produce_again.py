@@ -1,0 +1,257 @@
+"""Produce, once more: the short way for a producer that asks as it asked before.
+
+Only correlation id and records differ; see `shapes.py`. A request with a known shape goes straight
+to its partition.
+
+Only requests with one partition, acks=1 or acks=all, from version 7 on, have a shape.
+
+Shapes are kept long after the last request that had them, so they must not keep what they know: the
+files of a deleted topic take up the disk until nobody refers to its partitions any more.
+"""
+
+from struct import Struct
+from typing import NamedTuple
+from weakref import ref
+
+from barnabas.handlers.context import RequestContext
+from barnabas.handlers.produce_fetch.produce import (
+    ACKS_ALL,
+    Answer,
+    has_open_transaction,
+)
+from barnabas.model.errors import ApiError
+from barnabas.model.pending import Pending
+from barnabas.model.ports import Chunk
+from barnabas.node.node import Node
+from barnabas.node.partition import Appended, Partition
+from barnabas.node.validation import MustWaitError
+from barnabas.protocol.headers import RequestHeader, response_header
+from barnabas.protocol.primitives import read_uvarint, uvarint
+from barnabas.protocol.produce import FLEXIBLE_FROM, PartitionResult, ProduceRequest
+from barnabas.protocol.records import ATTRIBUTES_AT, TRANSACTIONAL, is_transactional
+
+PRODUCE = 0
+LOWEST_VERSION = 7
+"""Before it, zstd would have to be refused."""
+RECORD_ERRORS_FROM = 8
+TRAILING_TAGS = b"\0\0\0"
+SHAPE_BYTES = 1_500
+"""Measured: the memory that a shape takes."""
+
+_LENGTH = Struct(">i")
+_SHORT = Struct(">h")
+
+
+class Framing(NamedTuple):
+    """What stands around the result of the one partition in an answer."""
+
+    head: bytes
+    tail: bytes
+
+
+class ProduceShape:
+    """Everything about a request but its records, and about its answer but the offsets."""
+
+    __slots__ = (
+        "_answer",
+        "_framing",
+        "_partition",
+        "acks",
+        "index",
+        "kept_bytes",
+        "key",
+        "node",
+        "timeout_ms",
+        "transactional",
+        "version",
+        "was_used",
+    )
+
+    def __init__(
+        self, version: int, request: ProduceRequest, partition: Partition, node: Node
+    ) -> None:
+        self.version = version
+        self.node = node
+        ((self.key, ((self.index, _),)),) = request.topics
+        self._partition = ref(partition)
+        self.acks = request.acks
+        self.timeout_ms = request.timeout_ms
+        self.transactional = request.transactional_id is not None
+        self._framing = _framing(version, self.key)
+        head, tail = self._framing
+        self._answer = Struct(f">ii{len(head)}sihqqq{len(tail)}s")
+        self.kept_bytes = SHAPE_BYTES + 2 * len(head)
+        """About how much memory it takes."""
+        self.was_used = False
+
+    def answer(
+        self, frame: memoryview, prefix_bytes: int, correlation_id: int, now_ms: int
+    ) -> bytes | Pending[list[Chunk]] | None:
+        """Append the records of one more request."""
+        partition = self._partition()
+        if partition is None or partition.retired or partition.is_short:
+            return None
+        records = _records(frame, prefix_bytes, self.version)
+        if records is None:
+            return None
+        if (
+            len(records) > ATTRIBUTES_AT
+            and records[ATTRIBUTES_AT] & TRANSACTIONAL
+            and not self._may_enter(partition, records)
+        ):
+            return None
+        try:
+            appended = partition.append(records, now_ms)
+        except (ApiError, MustWaitError):
+            return None  # refused without a trace: the long way says why, or has it wait
+        if self.acks == ACKS_ALL and partition.high_watermark < appended.required_offset:
+            return _Waiting(self, correlation_id, partition, appended).pending
+        return self.encode(correlation_id, partition, appended)
+
+    def _may_enter(self, partition: Partition, records: memoryview) -> bool:
+        """Tell whether a transactional batch needs nobody to be asked."""
+        if not self.transactional or not is_transactional(records):
+            return False
+        return has_open_transaction(partition, records)
+
+    def encode(self, correlation_id: int, partition: Partition, appended: Appended) -> bytes:
+        """Write the whole answer, its length included."""
+        return self._answer.pack(
+            self._answer.size - 4,
+            correlation_id,
+            self._framing.head,
+            self.index,
+            0,
+            appended.base_offset,
+            appended.append_time_ms,
+            partition.log.start_offset,
+            self._framing.tail,
+        )
+
+    def failed(self, correlation_id: int, answer: Answer) -> list[Chunk]:
+        """Write the answer of the long way, which can say what went wrong."""
+        return [response_header(PRODUCE, self.version, correlation_id), answer.encode()]
+
+
+class _Waiting:
+    """One answer, written when its batch is in the log and sent once that is safe."""
+
+    __slots__ = (
+        "_appended",
+        "_correlation_id",
+        "_encoded",
+        "_partition",
+        "_shape",
+        "_timer",
+        "pending",
+    )
+
+    def __init__(
+        self, shape: ProduceShape, correlation_id: int, partition: Partition, appended: Appended
+    ) -> None:
+        self._shape = shape
+        self._correlation_id = correlation_id
+        self._partition = partition
+        self._appended = appended
+        self._encoded = shape.encode(correlation_id, partition, appended)
+        self.pending: Pending[list[Chunk]] = Pending()
+        self._timer = shape.node.timers.after(shape.timeout_ms, self._time_out)
+        self.pending.on_abandoned = self._timer.cancel
+        partition.when_safe(appended.required_offset, self._safe, self._gone)
+
+    def _safe(self) -> None:
+        self._timer.cancel()
+        self.pending.complete([self._encoded[_LENGTH.size :]])
+
+    def _gone(self) -> None:
+        answer = self._the_long_way()
+        if answer.note_gone(self._shape.key, self._partition):
+            self._timer.cancel()
+            self._fail(answer)
+
+    def _time_out(self) -> None:
+        answer = self._the_long_way()
+        answer.note_time_out()
+        self._fail(answer)
+
+    def _fail(self, answer: Answer) -> None:
+        self.pending.complete_with(lambda: self._shape.failed(self._correlation_id, answer))
+
+    def _the_long_way(self) -> Answer:
+        """Return what the handler would have at this point."""
+        shape, appended = self._shape, self._appended
+        answer = Answer(shape.node, RequestContext(shape.version, None, "", 0))
+        start_offset = self._partition.log.start_offset
+        result = PartitionResult(
+            shape.index, 0, appended.base_offset, appended.append_time_ms, start_offset
+        )
+        answer.results.append((shape.key, [result]))
+        answer.unsafe.append((shape.key, self._partition, appended.required_offset))
+        return answer
+
+
+def learn(
+    node: Node, frame: memoryview, header: RequestHeader, request: ProduceRequest
+) -> tuple[ProduceShape, int] | None:
+    """Find the shape of a request that was served, and where its records begin."""
+    if not _has_shape(header, request) or node.produce_quota.limits:
+        return None
+    ((key, ((index, records),)),) = request.topics
+    assert records is not None
+    version = header.api_version
+    if version >= FLEXIBLE_FROM:
+        after = len(TRAILING_TAGS) + len(uvarint(len(records) + 1))
+    else:
+        after = _LENGTH.size
+    prefix_bytes = len(frame) - len(records) - after
+    try:
+        partition = node.find(key, index)
+    except ApiError:
+        return None
+    if partition.internal or _records(frame, prefix_bytes, version) is None:
+        return None
+    return ProduceShape(version, request, partition, node), prefix_bytes
+
+
+def _has_shape(header: RequestHeader, request: ProduceRequest) -> bool:
+    return (
+        header.api_version >= LOWEST_VERSION
+        and request.acks in (1, ACKS_ALL)
+        and len(request.topics) == 1
+        and len(request.topics[0].partitions) == 1
+        and request.topics[0].partitions[0][1] is not None
+    )
+
+
+def _records(frame: memoryview, position: int, version: int) -> memoryview | None:
+    """Return the records that begin with their length at a position and reach to the end."""
+    if version >= FLEXIBLE_FROM:
+        length, position = read_uvarint(frame, position)
+        end = position + length - 1
+        if end != len(frame) - len(TRAILING_TAGS) or frame[end:] != TRAILING_TAGS:
+            return None
+    else:
+        (length,) = _LENGTH.unpack_from(frame, position)
+        position += _LENGTH.size
+        end = position + length
+        if end != len(frame):
+            return None
+    return frame[position:end]
+
+
+def _framing(version: int, key: str | bytes) -> Framing:
+    """Return what an answer with one topic and one partition consists of, results apart."""
+    no_throttle = _LENGTH.pack(0)
+    if version < FLEXIBLE_FROM:
+        assert isinstance(key, str)
+        name = key.encode()
+        head = _LENGTH.pack(1) + _SHORT.pack(len(name)) + name + _LENGTH.pack(1)
+        no_errors = _LENGTH.pack(0) + _SHORT.pack(-1) if version >= RECORD_ERRORS_FROM else b""
+        return Framing(head, no_errors + no_throttle)
+    if isinstance(key, str):
+        name = key.encode()
+        topic = uvarint(len(name) + 1) + name
+    else:
+        topic = key
+    # A tagged section that is empty, an array of one; then no errors, no message, no tags.
+    return Framing(b"\0\x02" + topic + b"\x02", b"\x01\0\0\0" + no_throttle + b"\0")

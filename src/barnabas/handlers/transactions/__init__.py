@@ -1,0 +1,1 @@
+"""APIs of transactional and idempotent producers."""

@@ -1,0 +1,1 @@
+"""The collector: exporters, nvidia-smi and files in, messages on topic gpu-telemetry out."""

@@ -1,0 +1,1 @@
+"""What windows mean: rules, thresholds, findings, alerts, and how right they are."""

@@ -1,0 +1,289 @@
+"""From findings to alerts: a state machine for each GPU and finding.
+
+    step(standing, findings, seen, thresholds) -> standing', alerts
+
+    (nothing) --finding--> pending --lasts long enough--> raised --gone long enough--> cleared
+                              |                           |    |
+                              +--gone--> (nothing)        +still+  every still_every_s
+
+An alert that would be raised for the `flap_raises`-th time within `flap_within_s` is told as
+flapping instead. A flapping alert stands until its finding was gone for `flap_calm_s`: a load that
+starts and stops all day is one alert, not hundreds.
+
+Critical findings and events of weight are raised with their first window. A finding that grows
+graver, or an event with another code, is told at once. Findings of level info about events (an XID
+that is the job's own fault) never alert.
+
+Time is the subject's own: a card that stops reporting neither clears nor repeats what it said
+before; that it is missing is an alert of its own. Nothing here depends on the clock of a machine,
+so that a batch that runs again tells the same alerts with the same ids.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import NamedTuple
+
+from barnabas.telemetry.findings.finding import Finding, us
+from barnabas.telemetry.findings.severity import Severity
+from barnabas.telemetry.findings.thresholds import Thresholds
+from barnabas.telemetry.findings.xids import xid
+from barnabas.telemetry.samples.catalogue import CATALOGUE, Name
+
+Key = tuple[str, str]
+"""A GPU and the name of a finding."""
+
+
+class State(StrEnum):
+    """What an alert says."""
+
+    RAISED = "raised"
+    STILL = "still"
+    CLEARED = "cleared"
+    FLAPPING = "flapping"
+    """Raised and cleared again and again: one alert stands for all of it."""
+
+
+class Phase(StrEnum):
+    """Where a finding of a GPU is in its life."""
+
+    PENDING = "pending"
+    """Seen, but not yet for long enough."""
+    RAISED = "raised"
+    FLAPPING = "flapping"
+    RESTING = "resting"
+    """Cleared; kept for as long as its raises count towards flapping."""
+
+
+OPEN = (Phase.RAISED, Phase.FLAPPING)
+
+
+class Alert(NamedTuple):
+    """A row of the table `alerts`, in the order of its columns."""
+
+    alert_id: str
+    state: str
+    finding: str
+    severity: str
+    gpu_id: str
+    hostname: str | None
+    model: str | None
+    namespace: str | None
+    first_seen: int
+    last_seen: int
+    value: float | None
+    unit: str
+    message: str
+    action: str
+    gpus: tuple[str, ...] = ()
+    """Every card that the alert is about; `gpu_id` is the one that was raised first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is remembered of a finding of a GPU."""
+
+    latest: Finding
+    first_seen: int
+    severity: str
+    """The gravest so far."""
+    told_at: int | None = None
+    """When it was last told; None while it is pending or at rest."""
+    phase: Phase = Phase.PENDING
+    raises: tuple[int, ...] = ()
+    """When it was raised lately, oldest first; the present raise included."""
+
+
+def step(
+    standing: Mapping[Key, Standing],
+    findings: Iterable[Finding],
+    seen: Callable[[str], int | None],
+    thresholds: Thresholds,
+    interval_s: Callable[[str], float] = lambda _: 0.0,
+) -> tuple[dict[Key, Standing], list[Alert]]:
+    """Take in the findings of one window.
+
+    `seen` says when a GPU last reported, `interval_s` how far apart its samples are: a state must
+    last longer than one sample stands.
+    """
+    after = dict(standing)
+    alerts: list[Alert] = []
+    for finding in _gravest(findings):
+        key = (finding.gpu_id, finding.finding)
+        after[key], alert = _found(standing.get(key), finding, interval_s, thresholds)
+        alerts += [alert] if alert else []
+    for key, before in standing.items():
+        if after[key] is before:
+            remaining, alert = _not_found(before, seen(key[0]), thresholds)
+            alerts += [alert] if alert else []
+            if remaining is None:
+                del after[key]
+            else:
+                after[key] = remaining
+    return after, alerts
+
+
+def key_of(alert: Alert) -> str:
+    """Return the key of an alert's record."""
+    return f"{alert.gpu_id}/{alert.finding}"
+
+
+def _gravest(findings: Iterable[Finding]) -> Iterable[Finding]:
+    """Return one finding for each GPU and name: of several XIDs in a window, the gravest."""
+    chosen: dict[Key, Finding] = {}
+    for finding in findings:
+        key = (finding.gpu_id, finding.finding)
+        other = chosen.get(key)
+        if other is None or _rank(finding.severity) >= _rank(other.severity):
+            chosen[key] = finding
+    return chosen.values()
+
+
+def _found(
+    before: Standing | None,
+    finding: Finding,
+    interval_s: Callable[[str], float],
+    thresholds: Thresholds,
+) -> tuple[Standing, Alert | None]:
+    if before is None or before.phase is Phase.RESTING:
+        raises = before.raises if before else ()
+        now = Standing(finding, finding.window_start, finding.severity, raises=raises)
+    elif is_event(finding.finding) and _rank(finding.severity) < _rank(before.severity):
+        return before, None
+    else:
+        gravest = max(before.severity, finding.severity, key=_rank)
+        now = replace(before, latest=finding, severity=gravest)
+    state = _news(before, now, interval_s, thresholds)
+    if state is None:
+        return now, None
+    if now.phase is Phase.PENDING:
+        now, state = _raised(now, thresholds)
+    now = replace(now, told_at=finding.window_end)
+    return now, _tell(now, state)
+
+
+def _raised(pending: Standing, thresholds: Thresholds) -> tuple[Standing, State]:
+    """Return the standing of a finding that lasted, and what to call it."""
+    at = pending.latest.window_end
+    raises = (*_recent(pending.raises, at, thresholds), at)
+    if len(raises) >= thresholds.flap_raises > 1:
+        return replace(pending, phase=Phase.FLAPPING, raises=raises), State.FLAPPING
+    return replace(pending, phase=Phase.RAISED, raises=raises), State.RAISED
+
+
+def _recent(raises: tuple[int, ...], at: int, thresholds: Thresholds) -> tuple[int, ...]:
+    """Return the raises that count towards flapping."""
+    since = at - us(thresholds.flap_within_s)
+    return tuple(each for each in raises if each > since)[-thresholds.flap_raises :]
+
+
+def _news(
+    before: Standing | None,
+    now: Standing,
+    interval_s: Callable[[str], float],
+    thresholds: Thresholds,
+) -> State | None:
+    """Return what is to be told about a finding that was seen, if anything."""
+    finding = now.latest
+    if before is None or before.told_at is None:
+        return State.RAISED if _lasted(now, interval_s(finding.gpu_id), thresholds) else None
+    if now.severity != before.severity:
+        return State.RAISED
+    is_other_event = is_event(finding.finding) and finding.value != before.latest.value
+    is_due = finding.window_end - before.told_at >= _repeat_us(now, thresholds)
+    return State.STILL if is_other_event or is_due else None
+
+
+def _repeat_us(standing: Standing, thresholds: Thresholds) -> int:
+    is_flapping = standing.phase is Phase.FLAPPING
+    return us(thresholds.flap_still_every_s if is_flapping else thresholds.still_every_s)
+
+
+def _lasted(standing: Standing, interval_s: float, thresholds: Thresholds) -> bool:
+    finding = standing.latest
+    if is_event(finding.finding):
+        return standing.severity != Severity.INFO
+    lasted = finding.window_end - standing.first_seen
+    if finding.finding == Name.MISSING:
+        # The cards of a host fall silent within a window of each other: wait for all of them.
+        return lasted >= us(thresholds.raise_warning_after_s)
+    after_s = {
+        Severity.CRITICAL: 0.0,
+        Severity.WARNING: thresholds.raise_warning_after_s,
+        Severity.INFO: thresholds.raise_info_after_s,
+    }
+    needed_s = after_s[Severity(standing.severity)]
+    return lasted >= us(needed_s) and (needed_s == 0 or lasted > us(interval_s))
+
+
+def _not_found(
+    before: Standing, seen: int | None, thresholds: Thresholds
+) -> tuple[Standing | None, Alert | None]:
+    """Return what is left of an alert in a window without its finding."""
+    if before.phase is Phase.RESTING:
+        keep = seen is not None and _recent(before.raises, seen, thresholds)
+        return (before if keep else None), None
+    if seen is None or seen - before.latest.window_end >= _clear_us(before, thresholds):
+        return _gone(before, seen), None if before.told_at is None else _tell(before, State.CLEARED)
+    if before.told_at is None or seen - before.told_at < _repeat_us(before, thresholds):
+        return before, None
+    now = replace(before, told_at=seen)
+    return now, _tell(now, State.STILL)
+
+
+def _gone(before: Standing, seen: int | None) -> Standing | None:
+    """Return what to remember of a finding that ended; a flapping one has calmed down."""
+    if seen is None or not before.raises or before.phase is Phase.FLAPPING:
+        return None
+    return replace(before, phase=Phase.RESTING, told_at=None)
+
+
+def _clear_us(standing: Standing, thresholds: Thresholds) -> int:
+    if standing.phase is Phase.FLAPPING:
+        return us(thresholds.flap_calm_s)
+    happens = is_event(standing.latest.finding)
+    return us(thresholds.event_clear_after_s if happens else thresholds.clear_after_s)
+
+
+def _rank(severity: str) -> int:
+    return Severity(severity).rank
+
+
+def is_event(name: str) -> bool:
+    """Say whether a finding happens, and has no end that could be observed."""
+    return CATALOGUE[Name(name)].is_event
+
+
+def _tell(standing: Standing, state: State) -> Alert:
+    finding = standing.latest
+    where = f" on {finding.hostname}" if finding.hostname else ""
+    often = f"flapping: raised {len(standing.raises)} times; " * (standing.phase is Phase.FLAPPING)
+    return Alert(
+        _alert_id(finding, standing.first_seen),
+        state.value,
+        finding.finding,
+        standing.severity,
+        finding.gpu_id,
+        finding.hostname,
+        finding.model,
+        finding.namespace,
+        standing.first_seen,
+        finding.window_end,
+        finding.value,
+        finding.unit,
+        f"{finding.gpu_id}{where}: {often}{finding.detail}",
+        _action(finding),
+        (finding.gpu_id,),
+    )
+
+
+def _alert_id(finding: Finding, first_seen: int) -> str:
+    text = f"{finding.gpu_id}/{finding.finding}/{first_seen}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _action(finding: Finding) -> str:
+    if finding.finding == Name.XID and finding.value is not None:
+        return xid(int(finding.value)).action
+    return CATALOGUE[Name(finding.finding)].action

@@ -1,0 +1,75 @@
+"""A batch of closed windows, assessed: findings, alerts, and what to remember for the next batch.
+
+A pure function of the state after the batch before and the rows of this one, in the order of
+event time. A batch may hold one window (live) or an hour of them (catching up); how the stream was
+cut into batches does not show in what comes out.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from barnabas.telemetry.findings import alert_groups, alerts, fleet
+from barnabas.telemetry.findings.alert_groups import Groups
+from barnabas.telemetry.findings.alerts import Alert, Key, Standing
+from barnabas.telemetry.findings.finding import Finding, Window
+from barnabas.telemetry.findings.fleet import Fleet
+from barnabas.telemetry.findings.skew import Skew
+from barnabas.telemetry.findings.thresholds import Thresholds
+from barnabas.telemetry.findings.throttling import with_lost_clock
+
+Row = TypeVar("Row", Window, Finding, Skew)
+
+
+@dataclass(frozen=True)
+class FleetState:
+    """All that is carried from batch to batch."""
+
+    fleet: Fleet = field(default_factory=lambda: Fleet({}))
+    standing: Mapping[Key, Standing] = field(default_factory=dict)
+    groups: Groups = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """What a batch comes to."""
+
+    state: FleetState
+    findings: list[Finding]
+    alerts: list[Alert]
+
+
+def assess(
+    state: FleetState,
+    windows: Iterable[Window],
+    found: Iterable[Finding],
+    thresholds: Thresholds,
+    skews: Iterable[Skew] = (),
+) -> Assessment:
+    """Assess windows, what the rules `found` in them, and the clocks that were wrong then."""
+    findings: list[Finding] = []
+    told: list[Alert] = []
+    found_by_end, skews_by_end = _by_end(found), _by_end(skews)
+    for end, rows in sorted(_by_end(windows).items()):
+        inventory, remembered = fleet.advance(
+            state.fleet, rows, thresholds, skews_by_end.get(end, [])
+        )
+        ruled = with_lost_clock(found_by_end.get(end, []), rows, inventory.gpus)
+        now = ruled + remembered
+        subjects = fleet.alerted(inventory, now)
+        standing, news = alerts.step(
+            state.standing, subjects, inventory.seen, thresholds, inventory.interval_s
+        )
+        groups, messages = alert_groups.step(state.groups, news, end, thresholds)
+        state = FleetState(inventory, standing, groups)
+        findings += now
+        told += messages
+    return Assessment(state, findings, told)
+
+
+def _by_end(rows: Iterable[Row]) -> dict[int, list[Row]]:
+    grouped: defaultdict[int, list[Row]] = defaultdict(list)
+    for row in rows:
+        grouped[row.window_end].append(row)
+    return grouped

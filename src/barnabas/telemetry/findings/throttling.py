@@ -1,0 +1,35 @@
+"""What throttling costs: the clock that a card lost to it.
+
+A card that is held back for a whole window never shows in it how fast it could go. So its clock is
+compared with the fastest that the exporter names or that the card was ever seen at.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from barnabas.telemetry.findings.finding import Finding, Window
+from barnabas.telemetry.findings.memory import Memory
+from barnabas.telemetry.samples.catalogue import Name
+
+THROTTLED = frozenset({Name.POWER_CAPPED, Name.THERMAL_THROTTLED})
+
+
+def with_lost_clock(
+    found: Iterable[Finding], windows: Iterable[Window], gpus: Mapping[str, Memory]
+) -> list[Finding]:
+    """Say in each finding of throttling how much clock was lost, where that is known."""
+    means = {window.gpu_id: window.sm_clock_mean for window in windows}
+    return [
+        _with_lost_clock(each, means.get(each.gpu_id), gpus.get(each.gpu_id))
+        if each.finding in THROTTLED
+        else each
+        for each in found
+    ]
+
+
+def _with_lost_clock(finding: Finding, mean: float | None, memory: Memory | None) -> Finding:
+    top = None if memory is None else memory.sm_clock_top
+    if mean is None or not top:
+        return finding
+    lost_pct = max(0.0, 1 - mean / top) * 100
+    detail = f"{finding.detail}, {lost_pct:.0f}% of the clock lost"
+    return finding._replace(value=lost_pct, detail=detail)

@@ -1,0 +1,212 @@
+"""Refused records: what they say of themselves, and which of them go back.
+
+A record of the DLQ is the original key, value and headers, and headers of its own that say where
+it came from and why it was refused:
+
+    dlq.topic, dlq.partition, dlq.offset, dlq.reason, dlq.detail, dlq.time
+
+Redriving sends the original bytes to the partition they came from, with one header more,
+dlq.redriven, that counts how often that was done. What was redriven is remembered as committed
+offsets of groups, which every Kafka tool can show and move: one group for runs over everything,
+and one for each reason, since a run for one reason passes over the records of the others.
+
+    a record is due  <=>  its offset is at or past the commits of all groups that it belongs to
+
+Commits follow the broker's confirmation, so a crash in between sends some records twice: silver
+drops duplicates.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from barnabas.telemetry.samples.refusals import Reason
+from barnabas.telemetry.samples.topics import REFUSED
+
+GROUP = "barnabas-dlq-redrive"
+OWN = "dlq."
+REDRIVEN = "dlq.redriven"
+TIMES_MAX = 3
+NO_REASON = "unknown"
+
+Header = tuple[str, bytes | None]
+Committed = Mapping[int, int]
+"""The next offset of each partition of the DLQ."""
+
+
+class Origin(NamedTuple):
+    """Where a record was refused."""
+
+    topic: str
+    partition: int | None
+    offset: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A record of the DLQ."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...]
+
+    def header(self, name: str) -> str | None:
+        """Return the last header of a name, as text."""
+        for key, value in reversed(self.headers):
+            if key == name:
+                return None if value is None else value.decode(errors="replace")
+        return None
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why it was refused; a message with several metrics can have several reasons."""
+        words = (self.header("dlq.reason") or NO_REASON).split(",")
+        return tuple(dict.fromkeys(word.strip() for word in words if word.strip()))
+
+    @property
+    def detail(self) -> str:
+        """What exactly was wrong."""
+        return self.header("dlq.detail") or ""
+
+    @property
+    def origin(self) -> Origin | None:
+        """Where it came from; None where it does not say."""
+        topic = self.header("dlq.topic")
+        if not topic:
+            return None
+        return Origin(
+            topic, _whole(self.header("dlq.partition")), _whole(self.header("dlq.offset"))
+        )
+
+    @property
+    def redriven(self) -> int:
+        """How often it was sent back before."""
+        return _whole(self.header(REDRIVEN)) or 0
+
+    def headers_to_send(self) -> list[Header]:
+        """Return the original headers, and the count of redrives."""
+        original = [pair for pair in self.headers if not pair[0].startswith(OWN)]
+        return [*original, (REDRIVEN, str(self.redriven + 1).encode())]
+
+
+class Choice(NamedTuple):
+    """Which records a run is for."""
+
+    reason: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+    times_max: int = TIMES_MAX
+    is_forced: bool = False
+
+    def names(self, refusal: Refusal) -> bool:
+        """Say whether a record is among those asked for."""
+        return (
+            (self.reason is None or self.reason in refusal.reasons)
+            and self.partition in (None, refusal.partition)
+            and self.offset in (None, refusal.offset)
+        )
+
+    @property
+    def group(self) -> str:
+        """The group that remembers a run of this choice."""
+        return GROUP if self.reason is None else reason_group(self.reason)
+
+    @property
+    def is_remembered(self) -> bool:
+        """Whether commits can say what was done; a single record has none of its own."""
+        return self.offset is None
+
+
+def reason_group(reason: str) -> str:
+    """Return the group that remembers the redrives for one reason."""
+    return f"{GROUP}.{reason}"
+
+
+@dataclass
+class Plan:
+    """What is to be done with the records that are read, and how many of each kind there are."""
+
+    choice: Choice
+    everything: Committed
+    by_reason: dict[str, Committed] = field(default_factory=dict)
+    due: Counter[str] = field(default_factory=Counter)
+    passed: Counter[str] = field(default_factory=Counter)
+    """Records that stay, by why."""
+
+    def takes(self, refusal: Refusal) -> bool:
+        """Say whether a record goes back, and count it."""
+        why = self._why_not(refusal)
+        if why == "":
+            self.due.update(refusal.reasons)
+        elif why is not None:
+            self.passed[why] += 1
+        return why == ""
+
+    def _why_not(self, refusal: Refusal) -> str | None:
+        """Return why a record stays: "" where it does not, None where nobody asked for it."""
+        choice = self.choice
+        if not choice.names(refusal):
+            return None
+        if not choice.is_forced and self._is_done(refusal):
+            return "redriven before"
+        if refusal.origin is None:
+            is_line = Reason.UNREADABLE_LINE in refusal.reasons
+            return "a collector's line, never a message" if is_line else "no dlq.topic header"
+        if refusal.redriven >= choice.times_max and not choice.is_forced:
+            return f"came back {choice.times_max} times"
+        return ""
+
+    def _is_done(self, refusal: Refusal) -> bool:
+        groups = (self.everything, *(self.by_reason.get(word, {}) for word in refusal.reasons))
+        return any(refusal.offset < each.get(refusal.partition, 0) for each in groups)
+
+    def start(self, partition: int, earliest: int) -> int:
+        """Return the first offset that can hold a due record."""
+        if self.choice.offset is not None:
+            return max(earliest, self.choice.offset)
+        if self.choice.is_forced:
+            return earliest
+        committed = self.everything.get(partition, 0)
+        if self.choice.reason is not None:
+            own = self.by_reason.get(self.choice.reason, {})
+            committed = max(committed, own.get(partition, 0))
+        return max(earliest, committed)
+
+
+@dataclass
+class Tally:
+    """The refused records of one reason."""
+
+    reason: str
+    count: int = 0
+    first_ms: int = 0
+    last_ms: int = 0
+    origins: Counter[str] = field(default_factory=Counter)
+
+
+def tally(refusals: Iterable[Refusal], into: dict[str, Tally]) -> None:
+    """Count records by reason; a record with several reasons counts for each."""
+    for each in refusals:
+        origin = each.origin
+        for reason in each.reasons:
+            known = into.setdefault(reason, Tally(reason, 0, each.timestamp_ms))
+            known.count += 1
+            known.first_ms = min(known.first_ms, each.timestamp_ms)
+            known.last_ms = max(known.last_ms, each.timestamp_ms)
+            known.origins[origin.topic if origin else "?"] += 1
+
+
+def how_to_force(choice: Choice) -> str:
+    """Return what to type to redrive again what was redriven."""
+    return (
+        f"--force sends again what was sent; `barnabas group reset {choice.group} "
+        f"--topic {REFUSED} --to-earliest --execute` forgets that it was"
+    )
+
+
+def _whole(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() else None

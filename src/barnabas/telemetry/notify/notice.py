@@ -1,0 +1,66 @@
+"""An alert as the topic gpu-alerts has it, with its place there."""
+
+import json
+from typing import Any, NamedTuple
+
+CLEARED = "cleared"
+TEXTS = ("alert_id", "state", "finding", "severity", "gpu_id", "first_seen", "last_seen")
+"""What every alert has."""
+
+
+class UnreadableError(ValueError):
+    """A record that is no alert."""
+
+
+class Place(NamedTuple):
+    """Where a record is."""
+
+    partition: int
+    offset: int
+
+
+class Notice(NamedTuple):
+    """One alert that is to be told."""
+
+    columns: dict[str, Any]
+    """The columns of the table `alerts`, as the record has them."""
+    place: Place | None
+    """None for one that the forwarder made itself."""
+
+    @property
+    def alert_id(self) -> str:
+        """What is the same from raised to cleared."""
+        return str(self.columns["alert_id"])
+
+    @property
+    def is_cleared(self) -> bool:
+        """Whether the alert is over."""
+        return bool(self.columns["state"] == CLEARED)
+
+    @property
+    def gpus(self) -> tuple[str, ...]:
+        """Every card that it is about."""
+        return tuple(self.columns.get("gpus") or (self.columns["gpu_id"],))
+
+    def text(self, name: str) -> str:
+        """Return a column as text, empty where it is null."""
+        value = self.columns.get(name)
+        return "" if value is None else str(value)
+
+    def cleared(self) -> "Notice":
+        """Return the end of this alert, which no record tells."""
+        return Notice({**self.columns, "state": CLEARED}, None)
+
+
+def parse(value: bytes | None, place: Place) -> Notice:
+    """Read a record; raise where it is no alert."""
+    try:
+        columns = json.loads(value or b"")
+    except ValueError as error:
+        raise UnreadableError(f"it is not JSON ({error})") from error
+    if not isinstance(columns, dict):
+        raise UnreadableError("it is not a JSON object")
+    lacking = [name for name in TEXTS if not isinstance(columns.get(name), str)]
+    if lacking:
+        raise UnreadableError(f"it has no text for {', '.join(lacking)}")
+    return Notice(columns, place)

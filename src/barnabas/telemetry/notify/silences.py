@@ -1,0 +1,89 @@
+"""Silences: which alerts are not to be sent, from when to when, and who said so.
+
+A silence has patterns for some of finding, host, gpu and namespace (`*` and `?` as in file names).
+An alert is silenced while one silence is active whose patterns all match. An alert about several
+cards is silenced where the pattern for `gpu` matches all of them: a card that was not meant is
+still told.
+
+Silences stop what is sent, not what is found: table and topic hold every alert.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatchcase
+
+from barnabas.telemetry.notify.notice import Notice
+
+COLUMNS = {"finding": "finding", "host": "hostname", "namespace": "namespace"}
+"""The column of an alert that a pattern is for; `gpu` is for all cards of the alert."""
+NAMES = ("finding", "host", "gpu", "namespace")
+
+
+class SilenceError(ValueError):
+    """A silence that cannot be; the text says what to change."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Silence:
+    """One silence. Times are milliseconds since 1970."""
+
+    silence_id: str
+    matchers: Mapping[str, str] = field(default_factory=dict)
+    start_ms: int
+    end_ms: int
+    author: str
+    reason: str
+
+    def __post_init__(self) -> None:
+        """Refuse what would silence nothing, or everything."""
+        strange = [name for name in self.matchers if name not in NAMES]
+        if strange:
+            raise SilenceError(f"{strange[0]} cannot be matched; choose from {', '.join(NAMES)}")
+        if not self.matchers:
+            raise SilenceError(f"a silence needs a pattern for one of {', '.join(NAMES)}")
+        if self.start_ms >= self.end_ms:
+            raise SilenceError("a silence must start before it ends")
+
+    def is_active(self, now_ms: int) -> bool:
+        """Say whether the silence holds at a time."""
+        return self.start_ms <= now_ms < self.end_ms
+
+    def matches(self, notice: Notice) -> bool:
+        """Say whether the silence is about an alert."""
+        return all(self._matches(notice, *each) for each in self.matchers.items())
+
+    def _matches(self, notice: Notice, name: str, pattern: str) -> bool:
+        if name == "gpu":
+            return all(fnmatchcase(gpu, pattern) for gpu in notice.gpus)
+        return fnmatchcase(notice.text(COLUMNS[name]), pattern)
+
+    def to_json(self) -> bytes:
+        """Return the silence as its record has it."""
+        return json.dumps(asdict(self), ensure_ascii=False).encode()
+
+
+def silence_from(value: bytes) -> Silence:
+    """Read a record; raise `SilenceError` where it is none."""
+    try:
+        found = json.loads(value)
+        return Silence(
+            silence_id=str(found["silence_id"]),
+            matchers={str(name): str(text) for name, text in found["matchers"].items()},
+            start_ms=int(found["start_ms"]),
+            end_ms=int(found["end_ms"]),
+            author=str(found["author"]),
+            reason=str(found["reason"]),
+        )
+    except SilenceError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SilenceError(f"not a silence: {error!r}") from error
+
+
+def silencing(silences: Iterable[Silence], notice: Notice, now_ms: int) -> Silence | None:
+    """Return the silence that an alert falls under, if any."""
+    for each in silences:
+        if each.is_active(now_ms) and each.matches(notice):
+            return each
+    return None

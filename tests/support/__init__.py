@@ -1,0 +1,1 @@
+"""What tests, benchmarks and tools share: dialogues, clusters, loads, disks that fail."""

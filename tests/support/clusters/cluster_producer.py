@@ -1,0 +1,135 @@
+"""An idempotent producer in a process of its own, which writes down every acknowledgement.
+
+    python -m tests.support.clusters.cluster_producer --bootstrap ... --topic ... --partitions 6 \
+        --number 1 --rate 2000 --ledger FILE
+
+It goes on whatever happens, for as long as it takes, until SIGTERM: then it waits until everything
+that was sent is acknowledged, and ends with 0. A record that fails, which an idempotent producer
+without a timeout never sees unless the cluster broke a promise, ends it with 1.
+"""
+
+import argparse
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from tests.support.clusters.cluster_errors import tell_error
+from tests.support.clusters.cluster_ledger import (
+    SHIFT,
+    Fate,
+    RowFile,
+    Stamp,
+    now_us,
+    read_stamp,
+    stamped,
+)
+
+CLIENT: dict[str, object] = {
+    "reconnect.backoff.ms": 20,
+    "reconnect.backoff.max.ms": 200,
+    "retry.backoff.ms": 20,
+    "retry.backoff.max.ms": 200,
+    "socket.connection.setup.timeout.ms": 1500,
+    "topic.metadata.refresh.interval.ms": 5000,
+    "topic.metadata.refresh.fast.interval.ms": 50,
+    "metadata.recovery.strategy": "none",
+    "log_level": 2,
+    "error_cb": tell_error,
+}
+PRODUCER: dict[str, object] = {
+    **CLIENT,
+    "enable.idempotence": True,
+    "acks": "all",
+    "linger.ms": 20,
+    "request.timeout.ms": 5000,
+    "socket.timeout.ms": 6000,
+    "message.timeout.ms": 0,
+    "queue.buffering.max.messages": 20_000,
+}
+TURN_S = 0.02
+FLUSH_EVERY_S = 0.2
+
+
+class PacedProducer:
+    """Sends numbered records to all partitions in turn, so many a second."""
+
+    def __init__(self, options: argparse.Namespace, ledger: RowFile) -> None:
+        self._topic: str = options.topic
+        self._partitions: int = options.partitions
+        self._name: int = options.number
+        self._size: int = options.size
+        self._rate: int = options.rate
+        self._ledger = ledger
+        settings = {**PRODUCER, "bootstrap.servers": options.bootstrap}
+        self._producer: Any = Producer({**settings, "client.id": f"producer-{self._name}"})
+        self._key = b"producer-%d" % self._name
+        self._sent = 0
+        self.failure = ""
+        self.ending = threading.Event()
+
+    def run(self) -> None:
+        """Send until told to end; then wait for the rest."""
+        begun = time.monotonic()
+        flushed = begun
+        while not self.ending.is_set() and not self.failure:
+            now = time.monotonic()
+            due = int((now - begun) * self._rate)
+            if due - self._sent > self._rate:  # after a pause, no storm
+                begun, due = now - self._sent / self._rate, self._sent
+            while self._sent < due and self._send():
+                pass
+            self._producer.poll(TURN_S)
+            if now - flushed > FLUSH_EVERY_S:
+                self._ledger.flush()
+                flushed = now
+        while not self.failure and self._producer.flush(FLUSH_EVERY_S):
+            self._ledger.flush()
+
+    def _send(self) -> bool:
+        number, partition = divmod(self._sent, self._partitions)
+        value = stamped(Stamp(self._name, Fate.PLAIN, 0, number), self._size)
+        try:
+            self._producer.produce(
+                self._topic, value, self._key, partition=partition, on_delivery=self._delivered
+            )
+        except BufferError:
+            return False
+        self._sent += 1
+        return True
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        number = read_stamp(message.value()).number
+        if error is not None:
+            self.failure = f"{message.partition()} {number}: {error}"
+            return
+        self._ledger.add(message.partition() << SHIFT | number, message.offset(), now_us())
+
+
+def main() -> int:
+    """Read the command line and produce."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bootstrap", required=True)
+    parser.add_argument("--topic", required=True)
+    parser.add_argument("--partitions", type=int, required=True)
+    parser.add_argument("--number", type=int, required=True)
+    parser.add_argument("--rate", type=int, default=1000)
+    parser.add_argument("--size", type=int, default=64)
+    parser.add_argument("--ledger", type=Path, required=True)
+    options = parser.parse_args()
+    ledger = RowFile(options.ledger)
+    producer = PacedProducer(options, ledger)
+    signal.signal(signal.SIGTERM, lambda *_: producer.ending.set())
+    producer.run()
+    ledger.close()
+    if producer.failure:
+        sys.stderr.write(f"a record was refused: {producer.failure}\n")
+    return 1 if producer.failure else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+"""A reader in a process of its own, which writes down everything it is shown.
+
+    python -m tests.support.clusters.cluster_reader --bootstrap ... --topic ... --partitions 0,1,2 \
+        --isolation read_committed --ledger FILE [--until-end=1]
+
+It belongs to no group and may not start again at another offset: where a cluster forgets what it
+had shown, the reader fails. It ends with SIGTERM, or where the partitions end now.
+"""
+
+import argparse
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+from tests.support.clusters.cluster_ledger import (
+    SHIFT,
+    RowFile,
+    in_transaction,
+    read_stamp,
+    sender,
+)
+from tests.support.clusters.cluster_producer import CLIENT
+
+CONSUMER: dict[str, object] = {
+    **CLIENT,
+    "group.id": "reader",
+    "enable.auto.commit": False,
+    "auto.offset.reset": "error",
+    "check.crcs": True,
+    "fetch.wait.max.ms": 100,
+    "queued.max.messages.kbytes": 8192,
+}
+FLUSH_EVERY_S = 0.2
+BATCH = 2000
+
+
+class Reader:
+    """Some partitions of one topic, from their beginning on."""
+
+    def __init__(self, options: argparse.Namespace, ledger: RowFile) -> None:
+        self._ledger = ledger
+        self._unread = {int(word) for word in options.partitions.split(",")}
+        settings = {
+            **CONSUMER,
+            "bootstrap.servers": options.bootstrap,
+            "isolation.level": options.isolation,
+            "enable.partition.eof": bool(options.until_end),
+        }
+        self._consumer: Any = Consumer(settings)
+        places = [TopicPartition(options.topic, number, 0) for number in sorted(self._unread)]
+        self._consumer.assign(places)
+        self.failure = ""
+        self.ending = threading.Event()
+
+    def run(self) -> None:
+        """Read until told to end."""
+        flushed = time.monotonic()
+        while self._unread and not self.failure and not self.ending.is_set():
+            for message in self._consumer.consume(BATCH, 0.1):
+                self._take(message)
+            if time.monotonic() - flushed > FLUSH_EVERY_S:
+                self._ledger.flush()
+                flushed = time.monotonic()
+        self._consumer.close()
+
+    def _take(self, message: Message) -> None:
+        error = message.error()
+        if error is None:
+            stamp = read_stamp(message.value())
+            self._ledger.add(
+                message.partition() << SHIFT | message.offset(),
+                sender(stamp.producer, stamp.number),
+                in_transaction(stamp.transaction, stamp.fate),
+            )
+        elif error.code() == KafkaError._PARTITION_EOF:
+            self._unread.discard(message.partition())
+        elif error.code() == KafkaError._AUTO_OFFSET_RESET or error.fatal():
+            self.failure = f"partition {message.partition()}: {error}"
+
+
+def main() -> int:
+    """Read the command line and the topic."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bootstrap", required=True)
+    parser.add_argument("--topic", required=True)
+    parser.add_argument("--partitions", required=True)
+    parser.add_argument("--isolation", default="read_uncommitted")
+    parser.add_argument("--until-end", type=int, default=0)
+    parser.add_argument("--ledger", type=Path, required=True)
+    options = parser.parse_args()
+    ledger = RowFile(options.ledger)
+    reader = Reader(options, ledger)
+    signal.signal(signal.SIGTERM, lambda *_: reader.ending.set())
+    reader.run()
+    ledger.close()
+    if reader.failure:
+        sys.stderr.write(f"the reader lost its place: {reader.failure}\n")
+    return 1 if reader.failure else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,338 @@
+"""The clients of a cluster under fire: processes that produce, transact, read and commit.
+
+    with Workload(cluster.bootstrap, folder) as load:
+        load.wait_for(10_000)       # acknowledgements
+        ...
+        load.finish()
+        verdict = load.verdict()
+
+Topics: `load` takes plain records of idempotent producers, `ledger` transactions. Both are read
+while they are written, and again from the beginning when everything has ended.
+"""
+
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from barnabas.testing.waiting import eventually
+from tests.support.clusters.cluster_check import (
+    Transaction,
+    check_commits,
+    check_log,
+    check_reader,
+    check_shown_committed,
+    check_transactions,
+    transactions_of,
+)
+from tests.support.clusters.cluster_ledger import (
+    Reading,
+    count_rows,
+    read_acks,
+    read_diary,
+    read_reading,
+)
+
+LOAD = "load"
+LEDGER = "ledger"
+GROUP = "members"
+PATIENCE_S = 120.0
+READ_S = 900.0
+UNCOMMITTED = "read_uncommitted"
+COMMITTED = "read_committed"
+LEDGER_READERS = ((LEDGER, UNCOMMITTED), (LEDGER, COMMITTED))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crowd:
+    """How many clients of each kind there are, and how busy."""
+
+    partitions: int = 6
+    producers: int = 2
+    rate: int = 1000
+    """Records a second of each producer."""
+    ledger_partitions: int = 3
+    transactors: int = 1
+    members: int = 2
+    watched: int = 2
+    """How many partitions of `load` are read while they are written."""
+    copies: int = 3
+
+
+@dataclass
+class Verdict:
+    """What was checked, and what was found wrong."""
+
+    acknowledged: int = 0
+    committed: int = 0
+    """Transactions that were committed; and aborted ones, and such of which it is not known."""
+    aborted: int = 0
+    unknown: int = 0
+    read: int = 0
+    commits: int = 0
+    """Offsets that a group was told are committed."""
+    problems: list[str] = field(default_factory=list)
+
+
+class ClientProcess:
+    """One client, until it is asked to end."""
+
+    def __init__(self, module: str, ledger: Path, **arguments: object) -> None:
+        self.name = ledger.stem
+        self.ledger = ledger
+        words = [f"--{key.replace('_', '-')}={value}" for key, value in arguments.items()]
+        command = [sys.executable, "-m", f"tests.support.clusters.{module}", f"--ledger={ledger}"]
+        self._errors = ledger.with_suffix(".err")
+        with self._errors.open("ab") as errors:
+            self.process = subprocess.Popen(
+                [*command, *words], stdin=subprocess.DEVNULL, stderr=errors
+            )
+
+    @property
+    def complaint(self) -> str:
+        """What it said where it ended by itself; nothing while all is well."""
+        code = self.process.poll()
+        return f"{self.name} ended with {code}: {self.said()}" if code else ""
+
+    def said(self) -> str:
+        """Return the end of what it wrote to stderr."""
+        return self._errors.read_text(errors="replace")[-2000:]
+
+    def ask_to_end(self) -> None:
+        """Send SIGTERM, and do not wait."""
+        self.process.send_signal(signal.SIGTERM)
+
+    def wait(self, patience_s: float = PATIENCE_S) -> str:
+        """Wait for its end; return what is wrong with it."""
+        try:
+            self.process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            return f"{self.name} did not end within {patience_s} s"
+        return self.complaint
+
+    def close(self) -> None:
+        """End it at once."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+class Workload:
+    """All clients, from their start to the last check."""
+
+    def __init__(self, bootstrap: str, folder: Path, crowd: Crowd | None = None) -> None:
+        self.crowd = crowd or Crowd()
+        self.folder = folder
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._bootstrap = bootstrap
+        self.producers: list[ClientProcess] = []
+        self._transactors: list[ClientProcess] = []
+        self._readers: list[tuple[str, str, ClientProcess]] = []
+        self._members: list[ClientProcess] = []
+        self._problems: list[str] = []
+
+    @property
+    def clients(self) -> list[ClientProcess]:
+        """Everybody."""
+        readers = [reader for _, _, reader in self._readers]
+        return [*self.producers, *self._transactors, *readers, *self._members]
+
+    @property
+    def acknowledged(self) -> int:
+        """How many records were acknowledged to idempotent producers so far."""
+        return sum(count_rows(producer.ledger) for producer in self.producers)
+
+    def create_topics(self) -> None:
+        """Make both topics."""
+        crowd = self.crowd
+        admin = AdminClient({"bootstrap.servers": self._bootstrap, "log_level": 0})
+        wanted = [(LOAD, crowd.partitions), (LEDGER, crowd.ledger_partitions)]
+        made = admin.create_topics([NewTopic(name, n, crowd.copies) for name, n in wanted])
+        for done in made.values():
+            done.result(PATIENCE_S)
+
+    def start(self) -> "Workload":
+        """Start everybody."""
+        crowd = self.crowd
+        for number in range(1, crowd.producers + 1):
+            self.producers.append(
+                self._client(
+                    "cluster_producer",
+                    f"acks-{number}",
+                    topic=LOAD,
+                    partitions=crowd.partitions,
+                    number=number,
+                    rate=crowd.rate,
+                )
+            )
+        for number in range(101, 101 + crowd.transactors):
+            self._transactors.append(
+                self._client(
+                    "cluster_transactor",
+                    f"transactions-{number}",
+                    topic=LEDGER,
+                    partitions=crowd.ledger_partitions,
+                    number=number,
+                )
+            )
+        self._start_readers()
+        return self
+
+    def _start_readers(self) -> None:
+        watched = {LOAD: self.crowd.watched, LEDGER: self.crowd.ledger_partitions}
+        for topic, isolation in ((LOAD, UNCOMMITTED), *LEDGER_READERS):
+            if watched[topic]:
+                name = f"shown-{topic}-{isolation}"
+                reader = self._reader(topic, isolation, name, range(watched[topic]))
+                self._readers.append((topic, isolation, reader))
+        for number in range(self.crowd.members):
+            name = f"commits-{number}"
+            member = self._client("cluster_member", name, topic=LOAD, group=GROUP)
+            self._members.append(member)
+
+    def wait_for(self, more: int, patience_s: float = PATIENCE_S) -> None:
+        """Return once so many more records were acknowledged."""
+        goal = self.acknowledged + more
+        eventually(lambda: self.acknowledged >= goal or self.complaints(), patience_s)
+        assert not self.complaints(), self.complaints()
+
+    def complaints(self) -> list[str]:
+        """Return what clients said that gave up."""
+        return [client.complaint for client in self.clients if client.complaint]
+
+    def errors(self) -> list[str]:
+        """Return the errors that clients were shown and that no retry makes good."""
+        return [f"{client.name}: {said}" for client in self.clients if (said := client.said())]
+
+    def retried(self) -> dict[str, int]:
+        """Return what members and transactors were refused and tried again, and how often."""
+        diaries = [read_diary(each.ledger) for each in (*self._transactors, *self._members)]
+        lines = [line for diary in diaries for line in diary if "reason" in line]
+        return dict(Counter(f"{line['event']}: {line['reason']}" for line in lines))
+
+    def finish(self) -> None:
+        """Have producers end, then everybody who reads; keep what is wrong with any of them."""
+        for group in (self.producers, self._transactors):
+            for client in group:
+                client.ask_to_end()
+            self._problems += [problem for client in group if (problem := client.wait())]
+        for _, _, reader in self._readers:
+            reader.ask_to_end()
+        for member in self._members:
+            member.ask_to_end()
+        others = [*(reader for _, _, reader in self._readers), *self._members]
+        self._problems += [problem for client in others if (problem := client.wait())]
+
+    def verdict(self) -> Verdict:
+        """Read everything once more, and hold it against what everybody wrote down."""
+        found = Verdict(problems=list(self._problems))
+        acks = {number: read_acks(client.ledger) for number, client in enumerate(self.producers, 1)}
+        found.acknowledged = sum(len(a.numbers) for each in acks.values() for a in each.values())
+        final = self._read_again(found)
+        stored = final[LOAD, UNCOMMITTED]
+        found.read = sum(len(reading.offsets) for reading in stored.values())
+        found.problems += [f"{LOAD}: {problem}" for problem in check_log(acks, stored)]
+        self._judge_transactions(final[LEDGER, UNCOMMITTED], final[LEDGER, COMMITTED], found)
+        for topic, isolation, reader in self._readers:
+            problems = check_reader(read_reading(reader.ledger), final[topic, isolation])
+            found.problems += [f"{topic}, {isolation}: {problem}" for problem in problems]
+            if isolation == COMMITTED:
+                found.problems += check_shown_committed(read_reading(reader.ledger))
+        self._judge_commits(found)
+        return found
+
+    def high_watermarks(self) -> dict[tuple[str, int], int]:
+        """Return where each partition ends."""
+        consumer = Consumer({"bootstrap.servers": self._bootstrap, "group.id": "ends"})
+        try:
+            return {
+                place: consumer.get_watermark_offsets(TopicPartition(*place), PATIENCE_S)[1]
+                for place in self.places()
+            }
+        finally:
+            consumer.close()
+
+    def places(self) -> list[tuple[str, int]]:
+        """Return all partitions."""
+        counts = {LOAD: self.crowd.partitions, LEDGER: self.crowd.ledger_partitions}
+        return [(topic, number) for topic, count in counts.items() for number in range(count)]
+
+    def __enter__(self) -> "Workload":
+        self.create_topics()
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for client in self.clients:
+            client.close()
+
+    def _judge_transactions(
+        self, stored: dict[int, Reading], committed: dict[int, Reading], found: Verdict
+    ) -> None:
+        diaries: dict[int, Sequence[Transaction]] = {
+            101 + number: transactions_of(read_diary(client.ledger))
+            for number, client in enumerate(self._transactors)
+        }
+        outcomes = [each.outcome for diary in diaries.values() for each in diary]
+        found.committed = outcomes.count("committed")
+        found.aborted = outcomes.count("aborted")
+        found.unknown = outcomes.count("unknown")
+        problems = check_transactions(diaries, committed, self.crowd.ledger_partitions)
+        problems += check_log({}, stored) + check_log({}, committed)
+        problems += check_reader(committed, stored, whole=False)
+        found.problems += [f"{LEDGER}: {problem}" for problem in problems]
+
+    def _judge_commits(self, found: Verdict) -> None:
+        diaries = [list(read_diary(member.ledger)) for member in self._members]
+        found.commits = sum(line["event"] == "committed" for diary in diaries for line in diary)
+        found.problems += [f"{GROUP}: {problem}" for problem in check_commits(diaries)]
+
+    def _read_again(self, found: Verdict) -> dict[tuple[str, str], dict[int, Reading]]:
+        counts = {LOAD: self.crowd.partitions, LEDGER: self.crowd.ledger_partitions}
+        readers = {
+            (topic, isolation): self._reader(
+                topic,
+                isolation,
+                f"final-{topic}-{isolation}",
+                range(counts[topic]),
+                until_end=1,
+            )
+            for topic, isolation in ((LOAD, UNCOMMITTED), *LEDGER_READERS)
+        }
+        found.problems += [told for reader in readers.values() if (told := reader.wait(READ_S))]
+        return {place: read_reading(reader.ledger) for place, reader in readers.items()}
+
+    def _reader(
+        self,
+        topic: str,
+        isolation: str,
+        name: str,
+        partitions: Sequence[int],
+        *,
+        until_end: int = 0,
+    ) -> ClientProcess:
+        return self._client(
+            "cluster_reader",
+            name,
+            topic=topic,
+            isolation=isolation,
+            partitions=",".join(map(str, partitions)),
+            until_end=until_end,
+        )
+
+    def _client(self, module: str, name: str, **arguments: object) -> ClientProcess:
+        ledger = self.folder / f"{name}.ledger"
+        return ClientProcess(module, ledger, bootstrap=self._bootstrap, **arguments)

@@ -1,0 +1,1 @@
+"""Disks in memory, disks that lose power, and simple models of a log."""

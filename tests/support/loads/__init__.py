@@ -1,0 +1,1 @@
+"""Loads from real clients, and readers that check what was stored."""

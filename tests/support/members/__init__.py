@@ -1,0 +1,1 @@
+"""Crowds of group members on real clients, and the check of what they saw."""

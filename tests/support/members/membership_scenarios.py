@@ -1,0 +1,101 @@
+"""What happens to a group while records flow: a small story for every client, a long one."""
+
+from pathlib import Path
+from random import Random
+
+from tests.support.loads.load import create_topic
+from tests.support.members.membership import Findings
+from tests.support.members.membership_crowd import Crowd, Host, Plan
+
+RECORDS_BETWEEN = 100
+
+
+def small(folder: Path, plan: Plan, rate: int = 300) -> Findings:
+    """Three members: one leaves, another comes, one crashes and returns."""
+    create_topic(plan.bootstrap, plan.topic, plan.partitions)
+    with Crowd(folder, plan, rate) as crowd:
+        steady, doomed = crowd.host("m0", "m1"), crowd.host("m2")
+        crowd.wait_stable()
+        crowd.wait_processed(RECORDS_BETWEEN)
+        steady.leave("m1")
+        crowd.wait_stable()
+        doomed.kill()
+        steady.join("m3")
+        crowd.wait_stable()
+        crowd.wait_processed(RECORDS_BETWEEN)
+        crowd.host("m2")
+        crowd.wait_stable()
+        crowd.wait_processed(RECORDS_BETWEEN)
+        return crowd.finish()
+
+
+class LongStory:
+    """A crowd that grows to its full size, then loses and regains members, step by step."""
+
+    def __init__(self, crowd: Crowd, rng: Random, members: int, hosted: int) -> None:
+        """Take how many members there are in all, and how many share a process."""
+        self._crowd = crowd
+        self._rng = rng
+        self._hosted = hosted
+        self._names = [f"m{number}" for number in range(members)]
+        self.kills = self.leaves = self.returns = 0
+
+    def run(self, steps: int) -> Findings:
+        """Let everyone join, have so many misfortunes, and see everything processed."""
+        crowd = self._crowd
+        for start in range(0, len(self._names), self._hosted):
+            crowd.host(*self._names[start : start + self._hosted])
+        crowd.wait_stable()
+        for _ in range(steps):
+            self._rng.choice((self._crash, self._crash, self._leave))()
+            crowd.wait_processed(RECORDS_BETWEEN)
+        crowd.wait_stable()
+        return crowd.finish()
+
+    def _crash(self) -> None:
+        """Kill one process or a few at once; their members return, sooner or later."""
+        plan, running = self._crowd.plan, self._running()
+        doomed = self._rng.sample(running, min(len(running), self._rng.randint(1, 2)))
+        names = [list(host.members) for host in doomed]
+        for host in doomed:
+            host.kill()
+            self.kills += 1
+        self._perhaps_settle(must=plan.static and plan.protocol == "consumer")
+        for some in names:
+            self._return(*some)
+
+    def _leave(self) -> None:
+        """Let one process' members leave cleanly; they return."""
+        host = self._rng.choice(self._running())
+        names = list(host.members)
+        host.close()
+        self.leaves += len(names)
+        self._perhaps_settle()
+        self._return(*names)
+
+    def _perhaps_settle(self, *, must: bool = False) -> None:
+        """Go on before or after the others have shared out what the absent had.
+
+        An instance id of a `consumer` group is refused to others until its session is over.
+        """
+        if self._running() and (self._rng.random() < 0.5 or must):
+            self._crowd.wait_stable()
+
+    def _return(self, *names: str) -> None:
+        self._crowd.host(*names)
+        self.returns += len(names)
+
+    def _running(self) -> list[Host]:
+        return [host for host in self._crowd.hosts if host.members]
+
+
+def long(
+    folder: Path, plan: Plan, seed: int, *, members: int, hosted: int, steps: int, rate: int = 1000
+) -> tuple[Findings, dict[str, int]]:
+    """Run a long story; return what the logs show, and the figures of what was done and checked."""
+    create_topic(plan.bootstrap, plan.topic, plan.partitions)
+    with Crowd(folder, plan, rate) as crowd:
+        story = LongStory(crowd, Random(seed), members, hosted)
+        findings = story.run(steps)
+    done = {"kills": story.kills, "leaves": story.leaves, "returns": story.returns}
+    return findings, done | findings.figures()

@@ -1,0 +1,1 @@
+"""Spark jobs, lakes and GPU exporters for tests of the pipeline."""

@@ -1,0 +1,235 @@
+"""Kill the driver, JVM, workers and brokers of a query again and again, then check its output.
+
+    python -m tests.support.pipelines.spark_storm --kills 50 --seed 1 --brokers 3
+
+Every life of the query has another number of cores and tasks. From time to time an older
+checkpoint is restored, or copied for a query with another topic: such a life must end by itself
+with the promised message, or write nothing that is there already. In the end every sequence number
+must be in the topic once. Zero problems in n kills bound the chance of one at about 3 / n. SIGTERM
+lets the query come to the end of its input without further kills.
+"""
+
+import argparse
+import json
+import shutil
+import signal
+import sys
+import tempfile
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from random import Random
+from threading import Event
+from time import monotonic
+
+from barnabas.testing.cluster_processes import ClusterProcesses
+from barnabas.testing.process import BrokerSubprocess
+from tests.support.loads.topic_reading import create_topic
+from tests.support.pipelines.spark_storm.driver import Driver
+from tests.support.pipelines.spark_storm.sequence_check import check
+
+ROWS_A_FILE = 2000
+PARTITIONS = 3
+MASTERS = ("local[1,4]", "local[2,4]", "local[4,4]", "local[8,4]")
+TASKS = (1, 2, 3, 5, 8)
+VICTIMS = ("driver", "jvm", "worker", "broker")
+PROMISED = ("ReplayError", "DeliveryError", "LinkError")
+"""What a query may stop with by itself; the output must be right all the same."""
+TOPIC, ELSEWHERE = "out", "elsewhere"
+LIFE_S = 600.0
+
+
+class Storm:
+    """A query, its brokers and its checkpoint."""
+
+    def __init__(
+        self,
+        folder: Path,
+        brokers: ClusterProcesses | BrokerSubprocess,
+        rng: Random,
+        ending: Event,
+    ) -> None:
+        self._folder = folder
+        self._brokers = brokers
+        self._rng = rng
+        self._ending = ending
+        self._lives = 0
+        self.files = 0
+        self.counts: Counter[str] = Counter()
+        self.problems: list[str] = []
+        (folder / "in").mkdir()
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where the query keeps its state."""
+        return self._folder / "checkpoint"
+
+    def run(self, kills: int) -> None:
+        """Kill so often, then let the query run to the end of its input."""
+        self._add_files(2)
+        while self.counts["kill"] < kills and not self._ending.is_set():
+            self._add_files(2)
+            self._life(kill=True)
+            if self._lives % 4 == 2:
+                self._backup()
+            if self._lives % 4 == 0:
+                self._older_checkpoint()
+        for _ in range(5):
+            if self._life(kill=False):
+                return
+        self.problems.append("the query did not come to the end of its input in 5 lives")
+
+    def _add_files(self, count: int) -> None:
+        for _ in range(count):
+            first = self.files * ROWS_A_FILE
+            lines = "\n".join(str(each) for each in range(first, first + ROWS_A_FILE))
+            (self._folder / "in" / f"{self.files:05}.txt").write_text(lines)
+            self.files += 1
+
+    def _start(self, checkpoint: Path, topic: str = TOPIC, files: str = "1") -> Driver:
+        self._lives += 1
+        kills = f"{self.counts['kill']} kills, {self.files} files of input"
+        sys.stderr.write(f"life {self._lives}: {kills}\n")
+        options = {
+            "bootstrap": self._brokers.bootstrap,
+            "folder": str(self._folder / "in"),
+            "checkpoint": str(checkpoint),
+            "topic": topic,
+            "master": self._rng.choice(MASTERS),
+            "files": files,
+            "tasks": str(self._rng.choice(TASKS)),
+        }
+        return Driver(self._folder / f"life-{self._lives}.log", options)
+
+    def _life(self, *, kill: bool) -> bool:
+        """Run the query; return whether it came to the end."""
+        driver = self._start(self.checkpoint)
+        try:
+            if kill:
+                self._kill_after_a_batch(driver)
+            return self._judged(driver, driver.ended(LIFE_S))
+        finally:
+            driver.close()
+
+    def _kill_after_a_batch(self, driver: Driver) -> None:
+        done = self._batches()
+        deadline_s = monotonic() + LIFE_S
+        while self._batches() == done and monotonic() < deadline_s:
+            if driver.ended(0.05) is not None:
+                return
+        driver.ended(self._rng.uniform(0, 1.5))
+        victim = VICTIMS[self.counts["kill"] % len(VICTIMS)]
+        if victim == "broker":
+            self._kill_a_broker()
+        elif not driver.kill(victim, self._rng):
+            return
+        self.counts["kill"] += 1
+        self.counts[f"kill of {victim}"] += 1
+
+    def _kill_a_broker(self) -> None:
+        if isinstance(self._brokers, BrokerSubprocess):
+            self._brokers.restart()
+            return
+        node = self._rng.choice(list(self._brokers.nodes.values()))
+        node.kill()
+        node.spawn()
+        self._brokers.wait_healthy()
+
+    def _judged(self, driver: Driver, code: int | None) -> bool:
+        """Note how a life has ended; a query that stops by itself must say why."""
+        if code == 0:
+            self.counts["end of input"] += 1
+            return True
+        said = driver.said()
+        promised = next((name for name in PROMISED if f"{name}:" in said), None)
+        self.counts[f"stopped with {promised}" if promised else f"ended with {code}"] += 1
+        if code is None:
+            self.problems.append(f"life {self._lives} did not end within {LIFE_S} s")
+        if promised == "ReplayError":
+            self.problems.append(f"life {self._lives} stopped with {_shown(said)}")
+        return False
+
+    def _batches(self) -> int:
+        return len(list((self.checkpoint / "commits").glob("[0-9]*")))
+
+    def _backup(self) -> None:
+        if self._batches() and not (self._folder / "backup").exists():
+            shutil.copytree(self.checkpoint, self._folder / "backup")
+
+    def _older_checkpoint(self) -> None:
+        """Run the query from a backup, with the same batches, larger ones, or another topic."""
+        backup = self._folder / "backup"
+        if not backup.exists() or len(list((backup / "commits").glob("[0-9]*"))) >= self._batches():
+            return
+        kind = ("same batches", "larger batches", "another topic")[self.counts["older"] % 3]
+        self.counts["older"] += 1
+        driver = self._start(
+            backup,
+            ELSEWHERE if kind == "another topic" else TOPIC,
+            "3" if kind == "larger batches" else "1",
+        )
+        try:
+            code = driver.ended(LIFE_S)
+        finally:
+            driver.close()
+        self.counts[f"{kind}: {'end of input' if code == 0 else 'stopped'}"] += 1
+        if code == 0 and kind == "same batches":
+            # It has skipped what was there and written what was not: go on from here.
+            shutil.rmtree(self.checkpoint)
+            backup.rename(self.checkpoint)
+            return
+        if "ReplayError" not in driver.said():
+            self.problems.append(f"{kind}: no ReplayError, but {_shown(driver.said())}")
+        shutil.rmtree(backup)
+
+
+def _shown(said: str) -> str:
+    lines = [line for line in said.splitlines() if "Error" in line]
+    return " | ".join(lines[-3:])[-600:]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a storm; return 0 where nothing is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--brokers", type=int, default=1)
+    parser.add_argument("--report", type=Path)
+    given = parser.parse_args(arguments)
+    report = {**vars(given), "report": None, **_storm(given.kills, given.seed, given.brokers)}
+    text = json.dumps(report, indent=2)
+    sys.stdout.write(text + "\n")
+    if given.report is not None:
+        given.report.parent.mkdir(parents=True, exist_ok=True)
+        given.report.write_text(text)
+    return 1 if report["wrong"] else 0
+
+
+def _storm(kills: int, seed: int, count: int) -> dict[str, object]:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="spark-storm-")))
+        brokers: ClusterProcesses | BrokerSubprocess
+        if count == 1:
+            brokers = stack.enter_context(BrokerSubprocess(folder / "data"))
+        else:
+            brokers = stack.enter_context(ClusterProcesses(folder, brokers=count))
+        for topic in (TOPIC, ELSEWHERE):
+            create_topic(brokers.bootstrap, topic, PARTITIONS)
+        ending = Event()
+        signal.signal(signal.SIGTERM, lambda *_: ending.set())
+        storm = Storm(folder, brokers, Random(seed), ending)
+        storm.run(kills)
+        verdict = check(brokers.bootstrap, TOPIC, storm.files * ROWS_A_FILE)
+        elsewhere = check(brokers.bootstrap, ELSEWHERE, 0)
+    wrong = [*storm.problems]
+    if not verdict.is_right:
+        wrong.append("the output is not the input")
+    if not elsewhere.is_right:
+        wrong.append("a copied checkpoint has written elsewhere")
+    counts = dict(sorted(storm.counts.items()))
+    return {"counts": counts, "verdict": asdict(verdict), "wrong": wrong}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Members of a metadata quorum, and sets of replicas, without a network."""

@@ -1,0 +1,282 @@
+"""Some brokers that talk to each other in frames, with no socket, thread or clock between them.
+
+    brokers = Together(folder)
+    brokers.create("a", leaders=[1, 2])
+    brokers[1].ask(...)
+    brokers.move("a", 0, to=3)
+
+Each is a `Dialogue` of its own that is told the same metadata, as a controller would tell it. Logs
+are copied when a partition moves, with all that was written or only what was committed. What
+brokers ask of each other is carried out at once, unless `hold` keeps requests or answers back;
+whoever is dead hears and answers nothing.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from barnabas.effects import Ask, Effect
+from barnabas.handlers.registry import dispatch
+from barnabas.metadata.image import PartitionImage, changed
+from barnabas.metadata.records import (
+    BrokerChanged,
+    BrokerRegistered,
+    MetadataRecord,
+    TopicCreated,
+    TopicDeleted,
+)
+from barnabas.model.ids import TopicPartition
+from barnabas.model.pending import Pending
+from barnabas.model.ports import Chunk, FileSlice
+from barnabas.node.partition import Partition
+from barnabas.protocol.apis import APIS
+from barnabas.protocol.codec import encoder
+from barnabas.protocol.headers import response_header
+from barnabas.protocol.messages.request_header import RequestHeader
+from barnabas.protocol.records import batches
+from tests.support.talk.dialogue import Dialogue
+
+CLIENT_PORT, PEER_PORT = 9000, 19000
+"""Plus the number of the broker."""
+COPIED_BYTES = 1 << 30
+FETCH = 1
+NOBODY = -1
+
+
+class Together:
+    """The brokers, by number, from 1 on."""
+
+    def __init__(
+        self, folder: Path, count: int = 3, settings: Mapping[str, object] | None = None
+    ) -> None:
+        self.dead: set[int] = set()
+        self.held: list[Callable[[], None]] = []
+        """Requests or answers that were kept back, in order."""
+        self.asked: list[tuple[int, int, int]] = []
+        """Who asked whom, and which API."""
+        self._held_back: dict[int, str] = {}
+        self._talks = {
+            number: Talk(self, number, folder / str(number), settings or {})
+            for number in range(1, count + 1)
+        }
+        for number in self._talks:
+            self.tell(_registered(number), _let_in(number))
+
+    def __getitem__(self, number: int) -> "Talk":
+        return self._talks[number]
+
+    def tell(self, *records: MetadataRecord) -> None:
+        """Have metadata reach everybody."""
+        for talk in self._talks.values():
+            talk.node.commit(records, talk.now_ms)
+            talk.settle()
+
+    def create(
+        self,
+        name: str,
+        leaders: Sequence[int],
+        config: Mapping[str, str] | None = None,
+        *,
+        copied: bool = True,
+    ) -> None:
+        """Make a topic whose partitions are led by these brokers, and nobody else is in sync."""
+        others = list(self._talks) if copied else []
+        number = len(self[1].node.image.topics) + 1
+        replicas = [[leader, *(n for n in others if n != leader)] for leader in leaders]
+        topic_id = f"{number:032x}"
+        self.tell(
+            TopicCreated(name=name, topic_id=topic_id, replicas=replicas, config=dict(config or {}))
+        )
+        for partition, leader in enumerate(leaders):
+            self._place(TopicPartition(name, partition), leader, 0)
+
+    def delete(self, name: str) -> None:
+        """Delete a topic."""
+        self.tell(TopicDeleted(topic_id=self[1].node.image.topics[name].topic_id.hex()))
+
+    def move(self, topic: str, partition: int, to: int, *, committed_only: bool = False) -> None:
+        """Have another broker lead a partition, or the same one in another epoch."""
+        place = TopicPartition(topic, partition)
+        placed = self.placed(place)
+        self.copy(place, placed.leader, to, committed_only=committed_only)
+        self._place(place, to, placed.leader_epoch + 1)
+
+    def vacate(self, topic: str, partition: int) -> None:
+        """Leave a partition without anybody who leads it."""
+        place = TopicPartition(topic, partition)
+        self._place(place, NOBODY, self.placed(place).leader_epoch + 1)
+
+    def lead(self, topic: str, partition: int, *, by: int) -> None:
+        """Have a broker lead a partition with what it has."""
+        place = TopicPartition(topic, partition)
+        self._place(place, by, self.placed(place).leader_epoch + 1)
+
+    def stall(self, topic: str, partition: int) -> None:
+        """Have the leader wait for a copy that never comes: nothing more is committed."""
+        place = TopicPartition(topic, partition)
+        placed = self.placed(place)
+        others = [number for number in placed.replicas if number != placed.leader]
+        self._place(place, placed.leader, placed.leader_epoch, [placed.leader, others[0]])
+
+    def go_on(self, topic: str, partition: int) -> None:
+        """Have the leader wait for nobody."""
+        place = TopicPartition(topic, partition)
+        placed = self.placed(place)
+        self._place(place, placed.leader, placed.leader_epoch)
+
+    def cut(self, place: TopicPartition, number: int, offset: int) -> None:
+        """Take from a follower's log what its leader's never had, as replication does."""
+        copy = self.partition(number, place)
+        copy.log.truncate(offset)
+        copy.has_cut()
+
+    def placed(self, place: TopicPartition) -> PartitionImage:
+        """Return who holds a partition."""
+        return self[1].node.image.topics[place.topic].partitions[place.partition]
+
+    def copy(
+        self, place: TopicPartition, source: int, target: int, *, committed_only: bool = False
+    ) -> None:
+        """Append to one broker's log what another's has more."""
+        ours, theirs = self.partition(source, place), self.partition(target, place)
+        upper = ours.high_watermark if committed_only else ours.log.end_offset
+        found = ours.log.read(theirs.log.end_offset, COPIED_BYTES, upper, at_least_one=True)
+        if found is None:
+            return
+        records = memoryview(found.file.read(found.position, found.length))
+        theirs.log.append_copied(records, [header for header, _ in batches(records)])
+        theirs.flush()
+        self[target].settle()
+
+    def partition(self, number: int, place: TopicPartition) -> Partition:
+        """Return one broker's copy."""
+        return self[number].node.partitions[place]
+
+    def hold(self, api_key: int, what: str = "requests") -> None:
+        """Keep back what brokers ask each other in one API: the requests, or the answers."""
+        assert what in {"requests", "answers"}
+        self._held_back[api_key] = what
+
+    def release(self, count: int | None = None) -> None:
+        """Let go what was kept back; with no count, hold back nothing from here on."""
+        if count is None:
+            self._held_back.clear()
+        chosen, self.held = self.held[:count], self.held[len(self.held[:count]) :]
+        for action in chosen:
+            action()
+
+    def pass_time(self, duration_ms: int) -> None:
+        """Let time go by for everybody, a millisecond at a time."""
+        for _ in range(duration_ms):
+            for number, talk in self._talks.items():
+                if number not in self.dead:
+                    talk.pass_time(1)
+
+    def carry(self, source: int, ask: Ask) -> None:
+        """Bring a request to another broker, and its answer back."""
+        target = ask.address.port - PEER_PORT
+        self.asked.append((source, target, ask.api_key))
+        held = self._held_back.get(ask.api_key)
+        if held == "requests":
+            self.held.append(lambda: self._deliver(source, target, ask))
+        else:
+            self._deliver(source, target, ask, hold_answer=held == "answers")
+
+    def _deliver(self, source: int, target: int, ask: Ask, *, hold_answer: bool = False) -> None:
+        def told(body: bytes | None) -> None:
+            if source in self.dead:
+                return
+            ask.done(None if body is None else memoryview(body))
+            self[source].settle()
+
+        def answered(body: bytes | None) -> None:
+            if hold_answer:
+                self.held.append(lambda: told(body))
+            else:
+                told(body)
+
+        if {source, target} & self.dead or ask.api_key == FETCH:
+            told(None)
+        else:
+            self[target].receive(ask, answered)
+
+    def _place(
+        self,
+        place: TopicPartition,
+        leader: int,
+        leader_epoch: int,
+        isr: Sequence[int] | None = None,
+    ) -> None:
+        before = self.placed(place)
+        alone = [leader] if leader != NOBODY else []
+        after = PartitionImage(
+            list(before.replicas),
+            leader,
+            leader_epoch,
+            list(isr or alone),
+            partition_epoch=before.partition_epoch + 1,
+        )
+        topic_id = self[1].node.image.topics[place.topic].topic_id
+        self.tell(changed(topic_id, place.partition, after))
+        for talk in self._talks.values():
+            talk.node.coordinators.leadership_changed(place)
+
+
+class Talk(Dialogue):
+    """A dialogue with one of several brokers."""
+
+    def __init__(
+        self, together: Together, number: int, folder: Path, settings: Mapping[str, object]
+    ) -> None:
+        self.number = number
+        self._together = together
+        port = CLIENT_PORT + number
+        super().__init__(folder, {**settings, "broker.id": number, "broker.port": port})
+
+    def receive(self, ask: Ask, answered: Callable[[bytes | None], None]) -> None:
+        """Hear what another broker asks."""
+        key, version = ask.api_key, ask.api_version
+        header = RequestHeader(request_api_key=key, request_api_version=version, client_id="peer")
+        flexible = version >= APIS[key].flexible_from
+        frame = encoder(RequestHeader, 2 if flexible else 1)(header) + ask.body
+        answer, _ = dispatch(
+            self.node, memoryview(bytearray(frame)), "peer", self.now_ms, peer=True
+        )
+        head = len(response_header(key, version, 0))
+
+        def tell(chunks: list[Chunk]) -> None:
+            answered(b"".join(_content(chunk) for chunk in chunks)[head:])
+
+        if isinstance(answer, Pending):
+            answer.when_done(tell, lambda _: answered(None))
+        elif answer is not None:
+            tell(answer)
+        self.settle()
+
+    def _carry_out(self, effect: Effect) -> None:
+        if isinstance(effect, Ask):
+            self._together.carry(self.number, effect)
+        else:
+            super()._carry_out(effect)
+
+
+def _registered(number: int) -> BrokerRegistered:
+    return BrokerRegistered(
+        node_id=number,
+        broker_epoch=number,
+        incarnation=f"{number:032x}",
+        host=f"broker-{number}",
+        port=CLIENT_PORT + number,
+        peer_host=f"peer-{number}",
+        peer_port=PEER_PORT + number,
+        rack=None,
+    )
+
+
+def _let_in(number: int) -> BrokerChanged:
+    return BrokerChanged(node_id=number, broker_epoch=number, fenced=False, stopping=False)
+
+
+def _content(chunk: Chunk) -> bytes:
+    if isinstance(chunk, FileSlice):
+        return chunk.file.read(chunk.position, chunk.length)
+    return bytes(chunk)
