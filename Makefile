@@ -16,9 +16,10 @@ SEEDS  ?= 1000
 REQUESTS ?= 11000
 HOSTS  ?= 250
 SCRAPES ?= 2880
+UV     := uv==0.13.8
 CORES  := $(shell getconf _NPROCESSORS_ONLN)
 
-.PHONY: run demo test test-cluster test-long test-upgrade test-spark check format bench bench-quick chaos chaos-cluster failover compat-cluster compat-diff chaos-telemetry telemetry-day chaos-spark spark-cluster fuzz sim clean help
+.PHONY: run demo lock test test-lowest coverage test-cluster test-long test-upgrade test-spark check format bench bench-quick chaos chaos-cluster failover compat-cluster compat-diff chaos-telemetry telemetry-day chaos-spark spark-cluster fuzz sim clean help
 
 help: ## Show the targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -30,15 +31,22 @@ $(VENV)/.run: pyproject.toml
 	@touch $@
 
 $(VENV)/.telemetry: $(VENV)/.run
-	@$(BIN)/python -c 'import sys; from barnabas.telemetry.jobs.session import java_problem; sys.exit(java_problem())'
+	@$(BIN)/python -c 'import sys; from barnabas.telemetry.jobs.spark_session import java_problem; sys.exit(java_problem())'
 	@echo "Installing Spark and its company into $(VENV) (once, about 800 MB) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[telemetry]'
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.run
-	@echo "Installing the test tools into $(VENV) (once) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	@touch $@
+# Development uses the versions in requirements/dev.txt, which `make lock` writes; users get the ranges in pyproject.toml.
+$(VENV)/.dev: pyproject.toml requirements/dev.txt
+	@echo "Installing the package and the test tools into $(VENV) (once) ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(UV)'
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --requirement requirements/dev.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	@touch $(VENV)/.run $@
+
+lock: $(VENV)/.dev ## Write requirements/dev.txt anew, with the newest versions that pyproject.toml allows.
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --extra dev --generate-hashes --no-annotate --no-emit-index-url --no-header --output-file requirements/dev.txt pyproject.toml
 
 run: $(VENV)/.run ## Start a broker on 127.0.0.1:9092, its data under ./data.
 	@exec $(BIN)/barnabas serve --listen $(LISTEN) --data $(DATA) --hints
@@ -47,7 +55,7 @@ demo: $(VENV)/.telemetry ## Show the telemetry pipeline: broker, recording, flee
 	@exec $(BIN)/barnabas telemetry demo --gpus $(GPUS) $(ARGS)
 
 # Files of tests run side by side: what computes, then what waits for other processes (more workers fill the gaps, the longest
-# files first); Spark's in turn.
+# files first), then Spark's.
 PURE    := tests/unit tests/property tests/simulation tests/style
 WAITING := tests/chaos tests/cli tests/compat
 WAITERS := $(shell expr 2 \* $(CORES))
@@ -55,16 +63,27 @@ WAITERS := $(shell expr 2 \* $(CORES))
 test: $(VENV)/.dev ## Run the tests.
 	@$(BIN)/python -m pytest -q -n $(CORES) --dist loadfile $(PURE)
 	@$(BIN)/python -m pytest -q -n $(WAITERS) --dist loadfile --no-loadscope-reorder $(WAITING)
-	@$(BIN)/python -m pytest $(PURE:%=--ignore %) $(WAITING:%=--ignore %)
+	@$(BIN)/python -m pytest -q -n $(CORES) --dist loadfile --no-loadscope-reorder $(PURE:%=--ignore %) $(WAITING:%=--ignore %)
 
 test-cluster: $(VENV)/.dev ## The long tests of clusters: their commands, every mutant of the simulation (minutes).
 	@$(BIN)/python -m pytest -q tests/cli/test_cluster.py tests/cli/test_outage.py tests/simulation -m slow
 
-test-long: $(VENV)/.dev ## Property tests of connections with 2,000 examples (minutes).
-	@CONNECTION_EXAMPLES=2000 $(BIN)/python -m pytest -q tests/property/test_connection.py
+test-long: $(VENV)/.dev ## Property tests with all of their examples, connections with 2,000 (minutes).
+	@LONG_TESTS=1 $(BIN)/python -m pytest -q -n $(CORES) --dist loadfile tests/property tests/unit/protocol tests/unit/spark
 
 test-upgrade: $(VENV)/.dev ## Upgrade and roll back a cluster under load, from release 0.1.0 (built from git) and back (minutes).
 	@$(BIN)/python -m pytest -q tests/chaos/cluster/test_upgrade.py -m slow
+
+# confluent-kafka and the like at the lowest versions that pyproject.toml allows, in an environment of their own.
+LOWEST := build/lowest
+test-lowest: $(VENV)/.dev ## Run unit, compat and CLI tests with the lowest versions that pyproject.toml allows (minutes).
+	@test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
+	@$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable '.[dev]'
+	@$(LOWEST)/bin/python -m pytest -q -n $(CORES) --dist loadfile tests/unit tests/property
+	@$(LOWEST)/bin/python -m pytest -q -n $(WAITERS) --dist loadfile --no-loadscope-reorder tests/cli tests/compat
+
+coverage: $(VENV)/.dev ## Measure how much of the package the tests without other processes run; writes build/coverage (minutes).
+	@$(BIN)/python -m pytest -q -n $(CORES) --dist loadfile --cov=barnabas --cov-report=term:skip-covered --cov-report=html:build/coverage $(PURE)
 
 check: $(VENV)/.dev ## Format, lint, types, layers and tests.
 	@$(BIN)/ruff format --check .

@@ -1,1 +1,3 @@
-"""Barnabas beside Apache Kafka: the same load on the same machine, one broker after the other."""
+"""Benchmarks of Barnabas and Apache Kafka: the same load on the same machine, one broker at a
+time.
+"""

@@ -1,4 +1,4 @@
-"""The command: `python -m bench`, which `make bench` calls."""
+"""The command line of the benchmarks: `python -m bench`, which `make bench` calls."""
 
 import argparse
 import signal
@@ -57,7 +57,7 @@ def main(words: list[str] | None = None) -> int:
 
 
 def saves(options: argparse.Namespace) -> bool:
-    """Only a whole run replaces its part of RESULTS.md, unless it is told to."""
+    """Only a whole run replaces its part of RESULTS.md, unless an option asks for it."""
     is_whole = not (options.quick or options.only or options.brokers != BOTH)
     return is_whole if options.save is None else bool(options.save)
 
@@ -85,7 +85,7 @@ def render_again(console: Console) -> None:
 
 
 def stop(_signal: int, _frame: FrameType | None) -> None:
-    """Whoever ends the run, the brokers are stopped on the way out."""
+    """Stop the brokers on the way out, however the run ends."""
     raise KeyboardInterrupt
 
 

@@ -1,4 +1,4 @@
-"""The two brokers, with one face: how each is prepared, started and given a flush policy.
+"""Prepares and starts the two brokers under one interface, and sets their flush policy.
 
 Kafka runs as its download does: the JVM flags of its start script, the values of its sample
 `server.properties`, logging at INFO to a file. Two things differ. Deleted logs go after one
@@ -167,7 +167,7 @@ def java(main_class: str, flags: list[str] | None = None) -> list[str | Path]:
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
+    """A port that no process listens on at present."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -1,4 +1,5 @@
-"""Faults under load: brokers killed or stopped, one or all in turn, while a producer watches.
+"""Measures faults under load: brokers are killed or stopped, one or all in turn, while a producer
+runs.
 
 The producer (`native/gap.c`) sends at a fixed rate to a topic whose leaders are on all nodes; what
 counts is the longest that any of its partitions went without an ack.
@@ -73,7 +74,7 @@ class Watch:
             watchdog.cancel()
 
     def finish(self) -> Figures:
-        """Let it send no more, wait for what is on its way, and read what it saw."""
+        """Stop its sending, wait for requests in flight, and read its output."""
         try:
             output, errors = self._child.communicate(timeout=FINISH_TIMEOUT_S)
         except subprocess.TimeoutExpired as error:
@@ -154,7 +155,7 @@ def until_controlled(cluster: Cluster, began: float) -> float:
         for node in cluster.running():
             names.append(f"probe-{time.monotonic_ns()}")
             with suppress(UnansweredError):
-                create_topic(node.port, names[-1], copies=2)
+                create_topic(node.port, names[-1], replicas=2)
                 took = time.monotonic() - began
                 cluster.delete(names)
                 return took
@@ -180,7 +181,7 @@ def bring_back(cluster: Cluster, number: int, topic: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class RollingRestart:
-    """Every node in turn is stopped, started, and waited for until all copies are in sync."""
+    """Every node in turn is stopped, started, and waited for until all replicas are in sync."""
 
     def run(self, cluster: Cluster, pace: Pace) -> Iterator[Figures]:
         """Twice where faults are repeated."""

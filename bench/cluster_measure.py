@@ -1,4 +1,4 @@
-"""The run of the table of three brokers: rounds of systems of rows.
+"""Runs the three-broker benchmark: for each round, each system, each row.
 
 Rows of one shape that follow each other share a cluster on fresh folders; only one cluster runs at
 a time. A row that fails is a sample with a reason, and the next one gets a cluster of its own.
@@ -52,7 +52,7 @@ def is_due(row: ClusterRow, system: str, number: int) -> bool:
 def run(
     plan: ClusterPlan, begin: Callable[[str], None], done: Callable[[], None]
 ) -> Generator[Sample]:
-    """All samples, as they come, rows told of as they begin and end; closing it stops the nodes."""
+    """Yield samples, and report rows as they begin and end; closing it stops the nodes."""
     for number, system, rows in plan.visits:
         with Visit(plan.pace, system, number) as visit:
             for row in rows:

@@ -1,4 +1,4 @@
-"""The part of RESULTS.md about three brokers, and how it joins the part about one.
+"""Writes the three-broker part of RESULTS.md and joins it with the single-broker part.
 
 The two are measured apart as well as together: a run replaces the part that it measured and leaves
 the other as it is.
@@ -19,15 +19,15 @@ from bench.results import Results
 CLUSTER_TITLE = "# Three brokers"
 
 INTRODUCTION = """\
-Three brokers of one system on the same machine, three copies of every partition, acks=all,
+Three brokers of one system on the same machine, three replicas of every partition, acks=all,
 `min.insync.replicas=2`; then the same for the other system. Topics have 6 partitions. Kafka's nodes
 are broker and controller at once, each with a heap of 1 GB, as the single broker above has. Three
-brokers, their copies and the clients share the cores. The goal is to be ahead in each row. A cell
+brokers, their replicas and the clients share the cores. The goal is to be ahead in each row. A cell
 is the median, lowest and highest in parentheses, of the rounds, or where a row has turns of its own
 (5 faults, 2 rolling restarts, 3 moves) of these.
 
-Records are flushed to the disk when the operating system sees fit, on every copy, unless a row says
-"flushed before the ack": that is Barnabas's default (`flush=ack`) beside Kafka with
+Records are flushed to the disk when the operating system sees fit, on every replica, unless a row
+says "flushed before the ack": that is Barnabas's default (`flush=ack`) beside Kafka with
 `flush.messages=1`.
 """
 

@@ -1,4 +1,4 @@
-"""The rows of the table of three brokers, as data."""
+"""The rows of the three-broker table, as data."""
 
 from dataclasses import dataclass, replace
 
@@ -84,7 +84,7 @@ def produce(size: int, title: str, is_big: bool) -> tuple[ClusterRow, ClusterRow
     load = JavaProduce(size=size, properties=BIG_BATCHES if is_big else {})
     row = ClusterRow(
         key=f"cluster-produce-{'100b' if size == 100 else '1k'}{'-big' if is_big else ''}",
-        section="Produce, three copies",
+        section="Produce, three replicas",
         title=title,
         work=Press(load=load),
         metrics=(MESSAGES if size == 100 else BYTES, CPU),
@@ -101,14 +101,14 @@ PRODUCE = (
 
 ONE_IN_FLIGHT = ClusterRow(
     key="cluster-ack-latency",
-    section="acks=all, three copies",
+    section="acks=all, three replicas",
     title="1 KB, one in flight",
     work=Press(load=Ack(size=1024)),
     metrics=(*LATENCIES, REQUESTS),
 )
 SIXTEEN = ClusterRow(
     key="cluster-requests-16",
-    section="acks=all, three copies",
+    section="acks=all, three replicas",
     title="100 B, 16 connections, one record a request",
     work=Press(load=Requests(connections=16)),
     metrics=(*LATENCIES, REQUESTS),
@@ -121,14 +121,14 @@ LATENCY = (
 CONSUME = (
     ClusterRow(
         key="cluster-consume-100b",
-        section="Consume, three copies",
+        section="Consume, three replicas",
         title="100 B",
         work=Press(load=Consume(size=100), warm_gb=3),
         metrics=(MESSAGES, CPU),
     ),
     ClusterRow(
         key="cluster-consume-1k",
-        section="Consume, three copies",
+        section="Consume, three replicas",
         title="1 KB",
         work=Press(load=Consume(size=1024), warm_gb=4),
         metrics=(BYTES, CPU),
@@ -186,11 +186,11 @@ FAULTS = (
 
 
 def many(partitions: int) -> ClusterRow:
-    """Topics of 100 partitions, three copies of each."""
+    """Topics of 100 partitions, three replicas of each."""
     return ClusterRow(
         key=f"cluster-partitions-{partitions}",
         section="Size",
-        title=f"{partitions:,} partitions, three copies",
+        title=f"{partitions:,} partitions, three replicas",
         work=ManyPartitions(partitions=partitions),
         metrics=(CREATE, LED, METADATA, BROKER_MEMORY, IDLE_CPU),
         is_once=True,
@@ -204,7 +204,7 @@ SIZE = (
     ClusterRow(
         key="cluster-reassign",
         section="Size",
-        title="a copy of 1 GB moves to another broker",
+        title="a replica of 1 GB moves to another broker",
         work=Reassign(),
         metrics=(REASSIGN,),
         is_once=True,
@@ -215,12 +215,12 @@ SIZE = (
 
 
 def scaled(nodes: int) -> tuple[ClusterRow, ClusterRow]:
-    """The same load on so many of our processes, one copy of each partition."""
-    shape = Shape(nodes=nodes, copies=1, in_sync_min=1)
+    """The same load on so many of our processes, one replica of each partition."""
+    shape = Shape(nodes=nodes, replicas=1, in_sync_min=1)
     title = f"{nodes} process{'es' if nodes > 1 else ''}"
     bulk = ClusterRow(
         key=f"cluster-scale-{nodes}",
-        section="Several processes on one machine, one copy",
+        section="Several processes on one machine, one replica",
         title=f"{title}: 1 KB, librdkafka at full speed",
         work=Press(load=Produce(size=1024), warm_gb=4),
         metrics=(BYTES, CPU),

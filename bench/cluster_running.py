@@ -1,7 +1,7 @@
-"""A cluster that is up: its nodes started, killed, stopped and started again one by one.
+"""A running cluster whose nodes can be started, killed, stopped and restarted one by one.
 
 Healthy means that every node answers, names all brokers and knows a leader of the quorum; what is
-waited for besides is that partitions are led, or whole: with all their copies in sync.
+waited for besides is that partitions are led, or whole: with all replicas in sync.
 """
 
 import os
@@ -181,15 +181,15 @@ class Cluster:
     # --- topics ----------------------------------------------------------------------------------
 
     @contextmanager
-    def topic(self, partitions: int, flush: Flush, copies: int | None = None) -> Iterator[str]:
-        """A new topic with all its copies in sync, and gone afterwards with its bytes."""
+    def topic(self, partitions: int, flush: Flush, replicas: int | None = None) -> Iterator[str]:
+        """A new topic with all its replicas in sync, and gone afterwards with its bytes."""
         self._topics += 1
         name = f"bench-{self._topics}"
-        copies = copies or self.shape.copies
+        replicas = replicas or self.shape.replicas
         config = self.system.topic_config(flush)
-        config |= {"min.insync.replicas": str(min(copies, self.shape.in_sync_min))}
+        config |= {"min.insync.replicas": str(min(replicas, self.shape.in_sync_min))}
         try:
-            self.create([NewTopic(name, partitions, copies, config=config)])
+            self.create([NewTopic(name, partitions, replicas, config=config)])
             self.wait_whole([name], partitions)
             yield name
         finally:
@@ -203,8 +203,8 @@ class Cluster:
             raise LoadError(f"cannot create topics: {error}") from error
 
     def wait_whole(self, topics: Sequence[str], partitions: int) -> None:
-        """Return once all copies of all partitions are in sync, in the eyes of every node."""
-        self.wait("all copies in sync", lambda: self.holds(topics, partitions, is_whole))
+        """Return once all replicas of all partitions are in sync, in the eyes of every node."""
+        self.wait("all replicas in sync", lambda: self.holds(topics, partitions, is_whole))
 
     def delete(self, names: Sequence[str]) -> None:
         """Remove topics, and wait until their bytes are gone, so that rows do not meet."""
@@ -218,12 +218,12 @@ class Cluster:
 
 def is_led(seen: View) -> bool:
     """Whether every partition has a leader."""
-    return all(told.is_led for told in seen.partitions.values())
+    return all(partition.is_led for partition in seen.partitions.values())
 
 
 def is_whole(seen: View) -> bool:
-    """Whether every partition has all its copies in sync."""
-    return all(told.is_whole for told in seen.partitions.values())
+    """Whether every partition has all its replicas in sync."""
+    return all(partition.is_whole for partition in seen.partitions.values())
 
 
 def metadata_bytes(folder: Path) -> int:

@@ -1,4 +1,4 @@
-"""Size: many partitions, and much data that moves."""
+"""Loads of size: many partitions, and large amounts of data to move between brokers."""
 
 import time
 from collections.abc import Iterator
@@ -47,12 +47,12 @@ class ManyPartitions:
         return range(self.partitions // TOPIC_PARTITIONS)
 
     def _topic(self, cluster: Cluster, number: int) -> NewTopic:
-        return NewTopic(f"many-{number}", TOPIC_PARTITIONS, cluster.shape.copies)
+        return NewTopic(f"many-{number}", TOPIC_PARTITIONS, cluster.shape.replicas)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reassign:
-    """A topic with two copies, one of which moves to the node that has none."""
+    """A topic with two replicas, one of which moves to the node that has none."""
 
     gigabytes: int = 1
     partitions: int = 6
@@ -60,9 +60,9 @@ class Reassign:
     turns: int = 3
 
     def run(self, cluster: Cluster, pace: Pace) -> Iterator[Figures]:
-        """Fill, then move one copy of everything, to each node in turn."""
+        """Fill, then move one replica of everything, to each node in turn."""
         warm_memory(self.gigabytes * 3)
-        with cluster.topic(self.partitions, Flush.LATER, copies=2) as topic:
+        with cluster.topic(self.partitions, Flush.LATER, replicas=2) as topic:
             first = self.placement(0)
             self._move(cluster, topic, first)
             self._fill(cluster, topic, pace)
@@ -75,7 +75,7 @@ class Reassign:
         return dict.fromkeys(range(self.partitions), nodes)
 
     def _move(self, cluster: Cluster, topic: str, wanted: dict[int, list[int]]) -> float:
-        """Seconds from the request until nothing moves and the new copies are in sync."""
+        """Seconds from the request until nothing moves and the new replicas are in sync."""
         port = cluster.nodes[0].port
         began = time.monotonic()
         reassign(port, topic, wanted)

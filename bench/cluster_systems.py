@@ -1,4 +1,4 @@
-"""The two clusters, with one face: how each node is prepared and started.
+"""Prepares and starts the nodes of the two clusters under one interface.
 
 Kafka's nodes are broker and controller at once, with the JVM flags, the heap (1 GB each) and the
 settings that the single broker of this bench has; what a cluster needs comes after them, and the
@@ -34,7 +34,7 @@ class Shape:
     nodes: int = 3
     session_ms: int | None = None
     """How long a broker may be silent; None is each system's default, 9 s in both."""
-    copies: int = 3
+    replicas: int = 3
     in_sync_min: int = 2
 
 
@@ -106,7 +106,7 @@ def settings(node: Node) -> Path:
 def barnabas_settings(shape: Shape) -> str:
     """Copies, and the session where it is not the default."""
     text = "replication:\n"
-    text += f"  default_replication_factor: {shape.copies}\n"
+    text += f"  default_replication_factor: {shape.replicas}\n"
     text += f"  min_insync_replicas: {shape.in_sync_min}\n"
     if shape.session_ms is not None:
         text += "cluster:\n"
@@ -158,12 +158,12 @@ def kafka_properties(node: Node, nodes: Sequence[Node], shape: Shape) -> str:
     member = {
         "node.id": node.number,
         "controller.quorum.bootstrap.servers": quorum,
-        "default.replication.factor": shape.copies,
+        "default.replication.factor": shape.replicas,
         "min.insync.replicas": shape.in_sync_min,
-        "offsets.topic.replication.factor": shape.copies,
-        "transaction.state.log.replication.factor": shape.copies,
+        "offsets.topic.replication.factor": shape.replicas,
+        "transaction.state.log.replication.factor": shape.replicas,
         "transaction.state.log.min.isr": shape.in_sync_min,
-        "share.coordinator.state.topic.replication.factor": shape.copies,
+        "share.coordinator.state.topic.replication.factor": shape.replicas,
         "share.coordinator.state.topic.min.isr": shape.in_sync_min,
     }
     if shape.session_ms is not None:

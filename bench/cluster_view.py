@@ -1,4 +1,4 @@
-"""What a cluster says of itself, and what it is asked to do, over bare sockets.
+"""Queries and changes the state of a cluster over plain sockets.
 
 The same requests go to both systems. Kafka's own tools take seconds to start and librdkafka knows
 no reassignment; and a question that is asked many times a second must cost the machine little.
@@ -41,8 +41,8 @@ CREATE_TOPICS, METADATA, QUORUM, REASSIGN, REASSIGNING = 7, 9, 2, 0, 0
 PATIENCE_S = 5.0
 
 
-class Told(NamedTuple):
-    """A partition as clients are told of it."""
+class PartitionView(NamedTuple):
+    """A partition as the Metadata response describes it."""
 
     leader: int
     replicas: tuple[int, ...]
@@ -55,7 +55,7 @@ class Told(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether all its copies are in sync and one of them leads."""
+        """Whether all its replicas are in sync and one of them leads."""
         return self.is_led and sorted(self.in_sync) == sorted(self.replicas)
 
 
@@ -63,13 +63,13 @@ class View(NamedTuple):
     """What one node says at one time."""
 
     brokers: frozenset[int]
-    partitions: Mapping[tuple[str, int], Told]
+    partitions: Mapping[tuple[str, int], PartitionView]
 
     def leaders(self, topic: str) -> dict[int, int]:
         """Who leads each partition of a topic."""
         return {
-            index: told.leader
-            for (name, index), told in sorted(self.partitions.items())
+            index: partition.leader
+            for (name, index), partition in sorted(self.partitions.items())
             if name == topic
         }
 
@@ -87,11 +87,11 @@ def view(port: int, topics: Iterable[str] | None = None) -> View:
     return View(
         frozenset(broker.node_id for broker in metadata.brokers),
         {
-            (topic.name or "", told.partition_index): Told(
-                told.leader_id, tuple(told.replica_nodes), tuple(told.isr_nodes)
+            (topic.name or "", partition.partition_index): PartitionView(
+                partition.leader_id, tuple(partition.replica_nodes), tuple(partition.isr_nodes)
             )
             for topic in metadata.topics
-            for told in topic.partitions
+            for partition in topic.partitions
         },
     )
 
@@ -107,9 +107,9 @@ def controller(port: int) -> int:
     return quorum.topics[0].partitions[0].leader_id
 
 
-def create_topic(port: int, name: str, copies: int) -> None:
+def create_topic(port: int, name: str, replicas: int) -> None:
     """Have the controller make a topic, through any broker."""
-    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=copies)
+    topic = CreatableTopic(name=name, num_partitions=1, replication_factor=replicas)
     request = CreateTopicsRequest(topics=[topic], timeout_ms=int(PATIENCE_S * 1000))
     with connected(port) as client:
         made = client.ask(request, CREATE_TOPICS, CreateTopicsResponse).topics[0]
@@ -117,7 +117,7 @@ def create_topic(port: int, name: str, copies: int) -> None:
 
 
 def reassign(port: int, topic: str, replicas: Mapping[int, Iterable[int]]) -> None:
-    """Ask for other copies of partitions."""
+    """Ask for other replicas of partitions."""
     partitions = [
         ReassignablePartition(partition_index=index, replicas=list(wanted))
         for index, wanted in replicas.items()
@@ -128,8 +128,8 @@ def reassign(port: int, topic: str, replicas: Mapping[int, Iterable[int]]) -> No
     with connected(port) as client:
         answer = client.ask(request, REASSIGN, AlterPartitionReassignmentsResponse)
     check("reassign", answer.error_code)
-    for told in answer.responses[0].partitions:
-        check("reassign", told.error_code)
+    for partition in answer.responses[0].partitions:
+        check("reassign", partition.error_code)
 
 
 def is_reassigning(port: int) -> bool:

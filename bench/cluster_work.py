@@ -1,7 +1,7 @@
-"""Work for a cluster: what is done to it, and the figures that come of it.
+"""Operations on a cluster that are measured, and the figures that they return.
 
 Each turn of a work gives its figures; several turns are several samples. Load on a topic is that of
-the single broker (`loads`, `java_loads`), with its copies on all nodes.
+the single broker (`loads`, `java_loads`), with replicas on all nodes.
 """
 
 import time
@@ -41,13 +41,13 @@ class Work(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Press:
-    """A load on a new topic, all its copies in sync."""
+    """A load on a new topic, all its replicas in sync."""
 
     load: Load
     flush: Flush = Flush.LATER
     partitions: int = 6
     warm_gb: int = 0
-    """Free memory that is touched before: as much as all copies write."""
+    """Free memory that is touched before: as much as all replicas write."""
 
     def run(self, cluster: Cluster, pace: Pace) -> Iterator[Figures]:
         """Press once."""
@@ -90,7 +90,7 @@ class StartUp:
 
 
 def idleness(cluster: Cluster) -> Figures:
-    """Processor time of all nodes while nobody asks anything, and the memory of one of them."""
+    """CPU time of all nodes without any requests, and the memory of one of them."""
     before, began = cluster.usage(), time.monotonic()
     time.sleep(IDLE_S)
     after = cluster.usage()

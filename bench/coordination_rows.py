@@ -1,4 +1,4 @@
-"""The rows about coordinators: consumer groups, offset commits, exactly once.
+"""The benchmark rows about coordinators: consumer groups, offset commits, transactions.
 
 Their flush policy also holds for the internal topics in which coordinators keep their state.
 """

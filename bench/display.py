@@ -1,4 +1,6 @@
-"""What a person sees during a run: a bar, what runs now, and a line for each finished row."""
+"""The terminal output of a run: a progress bar, the current row, and a line for each finished
+row.
+"""
 
 from types import TracebackType
 from typing import Self

@@ -1,4 +1,4 @@
-"""CPU cost of reading dcgm-exporter's pages: samples a CPU second.
+"""Measures the CPU cost of parsing dcgm-exporter's pages, in samples per CPU second.
 
     python -m bench.exposition
 
@@ -10,8 +10,8 @@ pages by the grammar alone. Uses CPU time, so that a busy machine disturbs it li
 import time
 from collections.abc import Callable
 
+from barnabas.telemetry.collect.exporter_pages import PageReader
 from barnabas.telemetry.collect.exposition import parse_line
-from barnabas.telemetry.collect.pages import PageReader
 from barnabas.telemetry.samples.metrics import BY_NAME
 from barnabas.telemetry.samples.readings import Tally
 

@@ -1,4 +1,4 @@
-"""What 50 polite clients wait while one greedy client asks for all that it can.
+"""Measures the latency of 50 polite clients while one greedy client sends all that it can.
 
     python -m bench.fairness [--seconds 10]
 

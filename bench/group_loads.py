@@ -1,4 +1,4 @@
-"""Load on coordinators: groups that form and shrink, offset commits, transactions.
+"""Loads on coordinators: groups that form and shrink, offset commits, transactions.
 
 Names of groups and transactional ids are new in every run of a load, so that none finds what
 another left.
@@ -26,8 +26,8 @@ def new_name() -> str:
 class Rebalance:
     """Consumers of librdkafka join one by one, then others all at once, of which half leave.
 
-    Those that stay hear of it from their next heartbeat, which is when librdkafka's main loop wakes
-    up: up to half a second later by chance. So that is done several times.
+    The members that stay learn of it from their next heartbeat, which is when librdkafka's main
+    loop wakes up: up to half a second later by chance. So that is done several times.
     """
 
     members: int = 20

@@ -1,4 +1,4 @@
-"""Instructions a request: what a whole broker process executes, counted by valgrind's callgrind.
+"""Counts the instructions that a broker process executes per request, with valgrind's callgrind.
 
     python -m bench.instructions produce            # or: produce-flushed-later, commit
     python -m bench.instructions produce --tree ../other-checkout

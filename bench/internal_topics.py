@@ -1,4 +1,4 @@
-"""Topics that brokers keep for themselves: called into being, given a flush policy for a while."""
+"""Creates the brokers' internal topics and sets their flush policy for a while."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,7 @@
-"""Load from Kafka's own tools: the producer that most people run, and the consumer with a group.
+"""Loads from Kafka's own Java tools: the performance producer, and the consumer with a group.
 
-`ProducerPerformance` is told to send without end and is stopped once the windows it reports cover
-the time wanted: so a row takes as long on a slow broker as on a fast one.
+`ProducerPerformance` is started to send without end and is stopped once the windows it reports
+cover the time wanted: so a row takes as long on a slow broker as on a fast one.
 """
 
 import random
@@ -46,7 +46,7 @@ class JavaProduce:
         return bulk(messages, seconds, self.size, cpu_s, sum(window.messages for window in seen))
 
     def command(self, target: Target) -> list[str | Path]:
-        """The tool and what it is told."""
+        """The tool and its arguments."""
         tool = java("org.apache.kafka.tools.ProducerPerformance", CLIENT_JVM)
         where = ["--bootstrap-server", target.address, "--topic", target.topic]
         what = ["--num-records", str(10**10), "--throughput", "-1"]

@@ -1,4 +1,4 @@
-"""Load from librdkafka and bare sockets: the program that makes it, how to read its answer.
+"""Loads from librdkafka and plain sockets: which program to run, and how to read its output.
 
 A load is data; `run` puts it on a topic and returns figures keyed as in `metrics`. Every load is
 bounded in time. Bulk loads also return the broker's CPU-seconds a GB of payload moved. Load from

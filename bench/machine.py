@@ -1,4 +1,4 @@
-"""Facts about the machine and the versions, so that a table can be read a year later."""
+"""Collects facts about the machine and the versions, so that results can be interpreted later."""
 
 import mmap
 import os
@@ -33,7 +33,7 @@ def warm_memory(gigabytes: int) -> None:
     """Touch memory that is free, so that the next to use it finds it there.
 
     The host of a virtual machine takes free memory back, and gives it again on first touch, at a
-    third of the speed of a broker. Whoever writes first would pay for the other.
+    third of the speed of a broker. The first writer would pay for the other.
     """
     if not gigabytes:
         return

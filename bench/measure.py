@@ -1,4 +1,4 @@
-"""The run itself: rounds of brokers of rows.
+"""Runs the single-broker benchmark: for each round, each broker, each row.
 
 In a round each broker gets a fresh data directory, is started, warmed up, taken through all rows,
 stopped, and started once more with data in place. One broker runs at a time. A row that fails is a
@@ -26,7 +26,7 @@ STARTS_MAX = 2
 """After so many failed starts in a visit the remaining rows are given up."""
 
 Begin = Callable[[str], None]
-"""Told what starts now."""
+"""Called with the name of what starts now."""
 
 WARM_UP: tuple[Load, ...] = (JavaProduce(size=100), Requests(connections=16), Consume(size=1024))
 

@@ -1,4 +1,4 @@
-"""What is measured: each figure's unit, which way is better, and the goal against Kafka."""
+"""The measured figures: their units, which direction is better, and the goal against Kafka."""
 
 from dataclasses import dataclass
 from enum import Enum

@@ -1,4 +1,4 @@
-"""Where things are, and which versions: the one module that knows the layout on disk."""
+"""Paths and versions that the benchmarks use; no other module knows the layout on disk."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""What must be there before a run: Kafka's jars, librdkafka, the native load programs.
+"""Prepares a run: Kafka's jars, librdkafka and the native load programs.
 
 Each step is skipped when its outcome is newer than what it is made from. What cannot be installed
 here is answered with the one line to type.
@@ -55,7 +55,7 @@ def prepare(brokers: list[str]) -> None:
 def compile_package() -> None:
     """Give the package the bytecode that an installer gives it.
 
-    Run from its sources where Python is told to write none, a broker would compile itself anew at
+    Run from its sources where Python must not write bytecode, a broker would compile itself at
     each start, which takes as long as all the rest of the start.
     """
     compileall.compile_dir(Path(barnabas.__file__).parent, quiet=1)

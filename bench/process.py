@@ -1,4 +1,4 @@
-"""Child processes that are always cleaned up, and what /proc tells about them.
+"""Child processes that are always cleaned up, and what /proc says about them.
 
 Each child leads a process group of its own, so that stopping it also stops what it started, and
 Ctrl-C reaches this program alone, which then stops its children in order. `setpriv` makes the

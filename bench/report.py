@@ -1,4 +1,4 @@
-"""RESULTS.md from results: no measuring here, so it can be made again from the JSON."""
+"""Writes RESULTS.md from the JSON results, without measuring."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol

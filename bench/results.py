@@ -1,4 +1,4 @@
-"""What a run found, as plain data: samples, their summary, and the JSON file they live in."""
+"""The results of a run as plain data: samples, their summary, and the JSON file that holds them."""
 
 import json
 from dataclasses import asdict, dataclass, field

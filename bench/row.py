@@ -1,4 +1,4 @@
-"""What a row is: a topic, a load on it, and the figures that count."""
+"""A benchmark row: a topic, a load on it, and the figures that count."""
 
 from dataclasses import dataclass
 

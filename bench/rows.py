@@ -1,4 +1,4 @@
-"""The rows of the table, as data."""
+"""The rows of the single-broker table, as data."""
 
 from bench.brokers import Flush
 from bench.coordination_rows import EXACTLY_ONCE, GROUPS

@@ -1,4 +1,4 @@
-"""A broker that is up: started, timed until it answers, asked for topics, stopped.
+"""A running broker: starts it, times it until it is ready, creates topics, stops it.
 
 Ready means that a Metadata request on a bare socket is answered with at least one broker: a
 client that gets this answer can go on. It is asked every 5 ms from the moment the process starts.

@@ -1,4 +1,5 @@
-"""Rows a second that Spark writes to a topic: our sink beside Spark's own JVM connector.
+"""Measures the rows per second that Spark writes to a topic, with our sink and with Spark's
+connector.
 
     python -m bench.spark_sink --jars build/spark-jars --rounds 5
 
@@ -20,12 +21,12 @@ from pathlib import Path
 from statistics import median
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as everyone calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual alias
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from barnabas.spark.sink import BatchWriter, StreamWriter
-from barnabas.telemetry.jobs.session import UNIX_SOCKETS
+from barnabas.spark.sink.writers import BatchWriter, StreamWriter
+from barnabas.telemetry.jobs.spark_session import UNIX_SOCKETS
 from barnabas.testing.process import BrokerSubprocess
 from tests.support.loads.topic_reading import create_topic
 

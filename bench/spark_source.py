@@ -1,4 +1,4 @@
-"""Reads of topics by Spark: our source beside Spark's own Kafka connector.
+"""Measures how fast Spark reads topics, with our source and with Spark's own Kafka connector.
 
     python -m bench.spark_source [--records 2000000] [--rounds 5] [--tcp]
 
@@ -28,7 +28,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from barnabas.telemetry.jobs.session import UNIX_SOCKETS
+from barnabas.telemetry.jobs.spark_session import UNIX_SOCKETS
 from barnabas.testing.process import BrokerSubprocess
 
 JARS = Path("build/spark-jars")

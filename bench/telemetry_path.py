@@ -1,4 +1,4 @@
-"""The whole telemetry path in samples a second: topic -> bronze, silver, gold, one after another.
+"""Measures the telemetry pipeline in samples per second: topic to bronze, silver and gold.
 
     python -m bench.telemetry_path --gpus 100 1000 16384 --seconds 60
 
@@ -27,9 +27,10 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import Producer
 
-from barnabas.telemetry.jobs import jobs
-from barnabas.telemetry.jobs.session import UNIX_SOCKETS
-from barnabas.telemetry.samples import topic_setup, topics
+from barnabas.telemetry.jobs import pipeline_jobs
+from barnabas.telemetry.jobs.spark_session import UNIX_SOCKETS
+from barnabas.telemetry.samples import telemetry_topics as topics
+from barnabas.telemetry.samples import topic_setup
 from barnabas.telemetry.samples.metrics import METRICS
 from barnabas.testing.process import BrokerSubprocess
 
@@ -189,14 +190,16 @@ def run_jobs(
     spark: "SparkSession", broker: BrokerSubprocess, folder: Path, gpus: int, count: int
 ) -> Iterator[Timing]:
     """Run each job alone, then all of them, stage by stage, on an empty lake."""
-    settings = jobs.JobSettings(bootstrap=broker.bootstrap, lake=str(folder / "lake"))
-    together = jobs.JobSettings(bootstrap=broker.bootstrap, lake=str(folder / "lake-all"))
-    runs = [(job.name, settings, (job,)) for job in jobs.JOBS] + [("all", together, jobs.JOBS)]
+    settings = pipeline_jobs.JobSettings(bootstrap=broker.bootstrap, lake=str(folder / "lake"))
+    together = pipeline_jobs.JobSettings(bootstrap=broker.bootstrap, lake=str(folder / "lake-all"))
+    runs = [(job.name, settings, (job,)) for job in pipeline_jobs.JOBS] + [
+        ("all", together, pipeline_jobs.JOBS)
+    ]
     for name, chosen, what in runs:
         own, pid = os.getpid(), broker.process.pid
         begin_s = time.monotonic()
         with CpuMeter(own, without=pid) as spark_cpu, CpuMeter(pid) as broker_cpu:
-            jobs.drain(spark, chosen, what)
+            pipeline_jobs.drain(spark, chosen, what)
         wall_s = time.monotonic() - begin_s
         yield Timing(gpus, count, name, wall_s, spark_cpu.cpu_s, broker_cpu.cpu_s)
 
@@ -220,7 +223,7 @@ def session() -> "SparkSession":
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").appName("telemetry path")
     own = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
-    for name, value in {**jobs.SESSION, **own, **OWN}.items():
+    for name, value in {**pipeline_jobs.SESSION, **own, **OWN}.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")

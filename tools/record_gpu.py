@@ -157,7 +157,7 @@ class Recorder(threading.Thread):
         self._stopped = threading.Event()
 
     def run(self) -> None:
-        """Sample until told to stop."""
+        """Sample until stopped."""
         time.sleep(INTERVAL_S)
         model = torch.cuda.get_device_name(0)
         with self._path.open("w", newline="") as file:

@@ -1,4 +1,4 @@
-"""How long a broker takes to start on a large log: after a clean stop, and after a crash.
+"""Measures how long a broker takes to start on a large log, after a clean stop and after a crash.
 
     python -m tools.recovery_time --gigabytes 10 --batch-bytes 1000000
 
@@ -18,12 +18,12 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from barnabas.controller import topics
+from barnabas.controller import topic_decisions as topics
 from barnabas.effects import Flush
 from barnabas.model.ids import TopicPartition
 from barnabas.model.settings import BrokerSettings, Settings
 from barnabas.model.steps import finish
-from barnabas.node.checkpointing import checkpoint
+from barnabas.node.chores.checkpointing import checkpoint
 from barnabas.node.node import Node
 from barnabas.protocol.records import parse_header
 from barnabas.server.disk import OsDisk

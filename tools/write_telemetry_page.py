@@ -12,11 +12,11 @@ from pathlib import Path
 from barnabas.telemetry.findings import thresholds
 from barnabas.telemetry.findings.thresholds import Thresholds
 from barnabas.telemetry.findings.xids import KNOWN
-from barnabas.telemetry.lake import tables
-from barnabas.telemetry.lake.tables import ROLLED, STATISTICS
+from barnabas.telemetry.lake import lake_tables
+from barnabas.telemetry.lake.lake_tables import ROLLED, STATISTICS
 from barnabas.telemetry.samples.catalogue import CATALOGUE
 from barnabas.telemetry.samples.metrics import METRICS
-from barnabas.telemetry.samples.refusals import Reason
+from barnabas.telemetry.samples.sample_refusals import Reason
 
 PAGE = Path(__file__).parents[1] / "docs" / "telemetry.md"
 
@@ -85,11 +85,12 @@ def reason_list() -> str:
 
 def column_table() -> str:
     """Return the tables and their columns."""
-    return _table(("table", "columns"), [(f"`{name}`", _columns(name)) for name in tables.TABLES])
+    rows: list[tuple[object, ...]] = [(f"`{name}`", _columns(name)) for name in lake_tables.TABLES]
+    return _table(("table", "columns"), rows)
 
 
 def _columns(table: str) -> str:
-    names = [each.name for each in tables.TABLES[table]]
+    names = [each.name for each in lake_tables.TABLES[table]]
     metrics = {each.column for each in METRICS}
     rolled = {f"{metric}_{statistic}" for metric in ROLLED for statistic in STATISTICS}
     shown = {

@@ -7,7 +7,8 @@
  *
  * Clients are made before the clock starts, which it does with the first subscription; MS apart
  * from it come the others, or all at once with 0. librdkafka joins at most once a second, for which
- * a group that was quick to form would have to wait: nobody leaves until it was calm for a while.
+ * a group that was quick to form would have to wait: no member leaves until the group was stable
+ * for a while.
  */
 #include <getopt.h>
 #include <pthread.h>

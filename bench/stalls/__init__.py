@@ -1,1 +1,1 @@
-"""What polite clients wait for while others, chores and a slow disk do their worst."""
+"""Measures the latency of polite clients under rude clients, background work and a slow disk."""

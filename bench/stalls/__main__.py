@@ -48,7 +48,7 @@ class Memory(threading.Thread):
         self.mb: list[int] = []
 
     def run(self) -> None:
-        """Look until told to stop."""
+        """Sample until stopped."""
         while not self._stopped.wait(MEMORY_INTERVAL_S) and self._broker.running:
             self.mb.append(self._broker.memory_bytes() >> 20)
 
@@ -116,7 +116,7 @@ def measure(options: argparse.Namespace, console: Console, work: Path) -> dict[s
 
 
 def slow_events(broker: BrokerSubprocess) -> list[dict[str, Any]]:
-    """Return the slowest events that the broker logged, where it was told to."""
+    """Return the slowest events that the broker logged, where the setting asks for them."""
     found = broker.log_lines("an event held up the loop")
     found.sort(key=lambda line: -float(line["duration_ms"]))
     return [{"count": len(found)}, *found[:20]]

@@ -1,4 +1,4 @@
-"""Requests as bytes, made once and sent over and over; answers are only counted."""
+"""Encodes requests once, to be sent many times; responses are only counted."""
 
 import asyncio
 import socket

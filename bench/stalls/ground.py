@@ -1,4 +1,4 @@
-"""The broker under test, its settings and its topics."""
+"""Starts the broker under test, with its settings and its topics."""
 
 import asyncio
 from collections.abc import Sequence

@@ -53,7 +53,7 @@ class Samples:
         self.errors: list[str] = []
 
     def add(self, kind: str, seconds: float) -> None:
-        """Take note of one answer."""
+        """Record one answer."""
         self.taken.setdefault(self.part, {}).setdefault(kind, []).append(seconds)
 
     def report(self) -> dict[str, Any]:

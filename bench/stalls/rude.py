@@ -1,4 +1,4 @@
-"""Clients and operators who ask for much at once, each a task of its own in one process.
+"""Clients and operators that cause much work at once, each a task in one process.
 
 topics     a hundred topics made, then deleted, again and again
 times      offsets by time over a hundred partitions of 1 MB batches
@@ -66,7 +66,7 @@ class Count:
         self.problem: str | None = None
 
     def took(self, since: float) -> None:
-        """Take note of one time."""
+        """Record one time."""
         self.done += 1
         self.longest_s = max(self.longest_s, time.perf_counter() - since)
 

@@ -1,4 +1,4 @@
-"""Wires real clock, disk and sockets to a node: the only module that knows all of them."""
+"""Builds a broker process: connects a node to the real clock, disk and sockets."""
 
 import asyncio
 import contextlib
@@ -15,13 +15,14 @@ from weakref import finalize
 from barnabas.effects import Address, Scan
 from barnabas.logs import get
 from barnabas.model.errors import BrokerError
+from barnabas.model.meters import NO_METERS, Meters
 from barnabas.model.pending import Pending
 from barnabas.model.settings import Settings
 from barnabas.model.steps import Steps
-from barnabas.node import checkpointing
-from barnabas.node.maintenance import Maintenance
+from barnabas.node.chores import checkpointing
+from barnabas.node.chores.maintenance import Maintenance
+from barnabas.node.cluster.peer_requests import voter_addresses
 from barnabas.node.node import Node
-from barnabas.node.peers import voter_addresses
 from barnabas.server.descriptors import SPARES, Shares, descriptor_limit, in_use, shares
 from barnabas.server.disk import OsDisk
 from barnabas.server.garbage import GarbageSettings
@@ -49,13 +50,15 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 
 
 class BrokerProcess:
-    """A node with everything around it, on an event loop."""
+    """A node with its server and its data folder, on an event loop."""
 
-    def __init__(self, settings: Settings, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, settings: Settings, loop: asyncio.AbstractEventLoop, meters: Meters = NO_METERS
+    ) -> None:
         self.settings = settings
         self.loop = loop
         self.node = Node(settings, OsDisk(), Random(os.urandom(16)))
-        self.server = Server(self.node, loop)
+        self.server = Server(self.node, loop, meters)
         self.address = ("", 0)
         self.peer_address: tuple[str, int] | None = None
         """Where other brokers connect to; None in a cluster of one."""
@@ -68,9 +71,9 @@ class BrokerProcess:
     async def start(self) -> tuple[str, int]:
         """Load the data and listen; return the address that clients connect to.
 
-        In a cluster that takes until the others have let this broker in: it serves them from the
-        beginning, and clients from then on. A start that fails, or is cancelled, leaves nothing
-        behind: no lock, no thread, no open port.
+        In a cluster this takes until the controller has registered this broker. It serves other
+        brokers from the beginning, and clients from then on. A start that fails, or is cancelled,
+        leaves no lock, no thread and no open port.
         """
         try:
             return await self._start()
@@ -79,7 +82,7 @@ class BrokerProcess:
             raise
 
     async def _start(self) -> tuple[str, int]:
-        self._garbage.begin()
+        self._garbage.raise_gc_threshold()
         folder = Path(self.settings.broker.data_dir)
         self.node.timers.now_ms = self.server.monotonic_ms()
         self.node.timers.wall_ms = self.server.wall_clock_ms()
@@ -101,11 +104,11 @@ class BrokerProcess:
         await self._done(serving)
         await self._create_configured_topics()
         self.server.listen(peers=False)
-        self._garbage.spare_what_is_loaded()
+        self._garbage.freeze_loaded_objects()
         return self.node.advertised
 
     async def stop(self) -> None:
-        """Stop cleanly: let others take over, sync everything, leave the clean marker."""
+        """Stop cleanly: move leadership to other brokers, sync all logs, write the clean marker."""
         try:
             await self._stop()
         except BaseException:
@@ -132,19 +135,19 @@ class BrokerProcess:
             log.warning("stopped without the clean marker", problem=str(error))
 
     def _abandon(self) -> None:
-        """Give everything back after a failed start or stop; the next start looks at the disk."""
+        """Release everything after a failed start or stop; the next start recovers the logs."""
         self.server.stop_listening()
         self.server.close_all()
         self.server.driver.close()
         self._give_back()
 
     def _give_back(self) -> None:
-        """Give the folder, and the garbage collector, back to the host program."""
+        """Release the folder's lock and restore the garbage collector's settings."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
         self._release_spares()
-        self._garbage.end()
+        self._garbage.restore()
 
     def _bind(self, host: str, port: int, flag: str, *, peers: bool = False) -> tuple[str, int]:
         try:
@@ -156,7 +159,7 @@ class BrokerProcess:
             raise CannotStartError(f"cannot listen on {host}:{port}: {reason}") from error
 
     def _bind_peers(self) -> None:
-        """Take the address for other brokers: a voter's is the one that all of them know."""
+        """Bind the listener for other brokers; a voter's address is in the list of voters."""
         cluster = self.settings.cluster
         known = voter_addresses(cluster.voters).get(self.node.node_id)
         port = cluster.port or (0 if known is None else known.port)
@@ -170,7 +173,7 @@ class BrokerProcess:
         self.node.peer_address = Address(shown, found)
 
     def _share_files(self, found: Shares) -> None:
-        """Have logs and connections keep to the limit of open files; warn where it is low."""
+        """Divide the limit of open files among logs and connections; warn where it is low."""
         self.server.shares = found
         self.node.partitions_max = found.partitions
         self.node.disk.open_files.share(found.pool, self.server.connections)
@@ -180,7 +183,7 @@ class BrokerProcess:
 
     def _flush_all(self) -> None:
         for partition in self.node.partitions.values():
-            partition.flush()
+            partition.flusher.flush()
 
     def _advertised(self, host: str, port: int) -> tuple[str, int]:
         broker = self.settings.broker
@@ -198,21 +201,21 @@ class BrokerProcess:
         self.node.timers.after(CHECKPOINT_INTERVAL_MS, self._checkpoint)
 
     async def _create_configured_topics(self) -> None:
-        """Make the topics that the settings name and that do not exist yet."""
+        """Create the topics that the settings name and that do not exist yet."""
         broker, replication = self.settings.broker, self.settings.replication
         for topic in self.settings.topics:
             if topic.name in self.node.image.topics:
                 continue
-            copies = topic.replication_factor or replication.default_replication_factor
+            replicas = topic.replication_factor or replication.default_replication_factor
             partitions = topic.partitions or broker.default_partitions
             made = self.node.creation.create(
-                topic.name, partitions, copies, topic.config, self.server.wall_clock_ms()
+                topic.name, partitions, replicas, topic.config, self.server.wall_clock_ms()
             )
             self.server.run_event(lambda: None)
             await self._done(made)
 
     async def _leave(self) -> None:
-        """Have others take over what is led here, and the quorum."""
+        """Move the leadership of partitions and of the quorum to other brokers."""
         leaving: list[Pending[None]] = []
         self.server.run_event(lambda: leaving.append(self.node.membership.leave()))
         with contextlib.suppress(TimeoutError):
@@ -220,20 +223,20 @@ class BrokerProcess:
         self.server.run_event(self.node.quorum.raft.resign)
 
     async def _done(self, pending: Pending[None]) -> None:
-        """Wait for something that the node promised."""
+        """Wait for a pending result of the node."""
         done: asyncio.Future[None] = self.loop.create_future()
         pending.when_done(done.set_result, done.set_exception)
         await done
 
 
 class CannotStartError(BrokerError):
-    """The machine does not let the broker start; the message says what to change."""
+    """The broker cannot start on this machine; the message says what to change."""
 
 
 def open_folder(folder: Path) -> IO[bytes]:
-    """Make the data folder where there is none, and make sure that no other broker uses it."""
+    """Create the data folder if there is none, and lock it against other brokers."""
     try:
-        make_lasting(folder)
+        make_durable_folder(folder)
         return lock_folder(folder)
     except OSError as error:
         raise CannotStartError(
@@ -243,18 +246,18 @@ def open_folder(folder: Path) -> IO[bytes]:
 
 
 def release_reserve(folder: Path) -> None:
-    """Give free what was kept, so that a broker can start on a disk that is full."""
+    """Delete the reserve file, so that a broker can start on a full disk."""
     (folder / RESERVE).unlink(missing_ok=True)
 
 
 def fill_reserve(folder: Path) -> None:
-    """Keep a little room for the next start. Random bytes, which no file system makes small."""
+    """Reserve some space for the next start, with random bytes: no file system compresses them."""
     with contextlib.suppress(OSError):
         (folder / RESERVE).write_bytes(os.urandom(RESERVE_BYTES))
 
 
-def make_lasting(folder: Path) -> None:
-    """Make the data folder and its parents such that a power cut does not take them away."""
+def make_durable_folder(folder: Path) -> None:
+    """Create the data folder and its parents, and sync them, so that they survive a power cut."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for path in missing:
@@ -262,7 +265,7 @@ def make_lasting(folder: Path) -> None:
 
 
 def lock_folder(folder: Path) -> IO[bytes]:
-    """Make sure that no other broker writes here."""
+    """Lock the folder; raise if another broker uses it."""
     lock = (folder / ".lock").open("ab")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -275,7 +278,7 @@ def lock_folder(folder: Path) -> IO[bytes]:
 
 
 def end_on_signals(loop: asyncio.AbstractEventLoop) -> None:
-    """Let the signals that stop us end the process at once."""
+    """Have the stop signals end the process at once."""
     for number in STOP_SIGNALS:
         loop.remove_signal_handler(number)
         signal.signal(number, signal.SIG_DFL)
@@ -290,7 +293,7 @@ def serve(settings: Settings, ready: Callable[[BrokerProcess], None]) -> None:
 
     def on_signal() -> None:
         stopping.set()
-        # From here on the kernel takes the signal, and needs no turn of the loop for it.
+        # From here on the kernel handles the signal, even if the loop is busy.
         end_on_signals(loop)
 
     async def main() -> None:

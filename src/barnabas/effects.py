@@ -1,7 +1,7 @@
-"""What the node asks of the edge. It cannot wait, sync or delete by itself.
+"""The effects that the node asks the edge to carry out: it does no I/O itself.
 
-Effects gather in the node's outbox while an event is handled; the driver carries them out and
-reports back through the callbacks, on the same thread.
+The node puts effects into its outbox while it handles an event. Afterwards the driver carries them
+out, and calls their callbacks on the event loop's thread.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from barnabas.storage.flush import FlushTask
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """Sync files off the loop, then report. A failure stops the process."""
+    """Sync files off the event loop, then report. A failure stops the process."""
 
     task: FlushTask
     done: Callable[[], None]
@@ -24,7 +24,7 @@ class Flush:
 
 @dataclass(frozen=True, slots=True)
 class MakeDurable:
-    """Sync files and folders off the loop where no producer waits for it, then report.
+    """Sync files and folders that no producer waits for, off the event loop, then report.
 
     Changes of several logs share the sync of a folder. A failed sync stops the process.
     """
@@ -35,7 +35,7 @@ class MakeDurable:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Delete retired files and folders, after a while, off the loop."""
+    """Delete retired files and folders after a delay, off the event loop."""
 
     paths: tuple[str, ...]
     delay_ms: int
@@ -43,7 +43,7 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class Clean:
-    """Compact segments off the loop, then report; None says that it failed."""
+    """Compact segments off the event loop, then report; None if compaction failed."""
 
     plan: CleaningPlan
     done: Callable[[Cleaned | None], None]
@@ -51,16 +51,16 @@ class Clean:
 
 @dataclass(frozen=True, slots=True)
 class Verify:
-    """Check every checksum in log files off the loop, then report path and byte of damage."""
+    """Check every checksum in log files off the event loop, then report where they are damaged."""
 
     files: tuple[tuple[str, int], ...]
-    """Each with how many bytes of it count."""
+    """Paths, each with how many bytes of the file to check."""
     done: Callable[[list[tuple[str, int]]], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Do work that takes long, each step in an event of its own (`model/steps.py`).
+    """Do long work in steps, each in an event of its own (`model/steps.py`).
 
     Scans of one lane and one owner are done one after the other; those of several owners take
     turns, and lanes do not wait for each other.
@@ -86,8 +86,8 @@ class Ask:
     """Send a request to another broker, and report its answer.
 
     Requests of one lane go over one connection and are answered in order; lanes do not wait for
-    each other. Where the answer does not come in time the connection is given up, with everything
-    else that was asked on it: each is told None, and whether it was carried out is not known.
+    each other. If the answer does not arrive in time the connection is closed. Then all requests
+    that wait on it get None as their answer; the other broker may have carried them out or not.
     """
 
     address: Address
@@ -98,17 +98,24 @@ class Ask:
     """The request without its header."""
     timeout_ms: int
     done: Callable[[memoryview | None], None]
-    """Hears the answer without its header; what it is shown is valid during the call alone."""
+    """Called with the answer without its header; the memory is valid during the call only."""
     for_versions: Callable[[int, int], "Ask | None"] | None = None
     """Returns the same request for a broker that serves only versions from a low to a high one.
 
-    Where no such version exists it tells the asker, and returns None.
+    Where no such version exists it reports that to its caller, and returns None.
     """
+    envelope: Callable[["Ask"], "Ask"] | None = None
+    """Returns a client's request, in the version that is to be sent, in an Envelope request that
+    names the client. Not for a broker that does not serve Envelope."""
+
+    def enveloped(self) -> "Ask":
+        """Return what is sent to a broker that serves Envelope."""
+        return self if self.envelope is None else self.envelope(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something an operator should read. A critical one is the last: to go on would do harm."""
+    """A log line for the operator. A critical one stops the process: to go on would do harm."""
 
     level: str
     event: str

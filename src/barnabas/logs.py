@@ -1,9 +1,9 @@
 """Structured log lines: coloured on a terminal, plain into a file, JSON for a machine.
 
-Loggers cost nothing until they are used: `get` hands out a proxy, and structlog is imported by
-the first line, which configures the defaults where nobody did. Importing it
-takes 50 ms, of which 35 are `rich`, which it would only use to paint tracebacks; we write plain
-ones, so it is imported without and takes 15.
+A logger costs nothing until it is used: `get` returns a proxy, and the first log line imports
+structlog, with the defaults if `configure` was not called. The import takes 50 ms, of which 35 are
+for `rich`, which structlog would only use to colour tracebacks. The broker writes plain tracebacks,
+so structlog is imported without `rich`, in 15 ms.
 
 No line is written for a request, so nothing here is tuned for speed beyond structlog's cache.
 """
@@ -29,23 +29,23 @@ class Logger(Protocol):
     """What a part of the broker writes to: an event in words, and values by name."""
 
     def debug(self, event: str, **values: object) -> object:
-        """Say what only somebody who searches for a fault wants to know."""
+        """Log a detail that helps to find a fault."""
 
     def info(self, event: str, **values: object) -> object:
-        """Say what an operator would want to read the day after."""
+        """Log something that an operator wants to find later."""
 
     def warning(self, event: str, **values: object) -> object:
-        """Say what will need attention if it goes on."""
+        """Log something that needs attention if it persists."""
 
     def error(self, event: str, **values: object) -> object:
-        """Say what failed."""
+        """Log a failure."""
 
     def exception(self, event: str, **values: object) -> object:
-        """Say what failed, with the traceback of the exception at hand."""
+        """Log a failure with the traceback of the current exception."""
 
 
 class _LazyLogger:
-    """A logger by name that asks structlog for itself when it is first written to."""
+    """A logger that creates its structlog logger when it is first used."""
 
     __slots__ = ("_bound", "_name")
 
@@ -62,18 +62,18 @@ class _LazyLogger:
         return getattr(self._bound, method)
 
     def forget(self) -> None:
-        """Write from now on as it is configured from now on."""
+        """Drop the structlog logger, so that the next line uses the new configuration."""
         self._bound = None
 
 
 class _Sink:
-    """Where lines go. A line that cannot be written is lost; whoever wrote it goes on."""
+    """Where lines go. A line that cannot be written is lost, without an error for the caller."""
 
     def __init__(self, target: TextIO) -> None:
         self._target = target
 
     def write(self, text: str) -> None:
-        """Write, if the disk or the reader at the other end lets us."""
+        """Write; ignore a full disk or a closed pipe."""
         with contextlib.suppress(OSError):
             self._target.write(text)
 
@@ -84,7 +84,7 @@ class _Sink:
 
 
 class _Forward(logging.Handler):
-    """Brings what libraries write (asyncio: an exception nobody awaited) into the same form."""
+    """Writes the log records of libraries, such as asyncio's warnings, in the same form."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one record of the standard library's as a line of ours."""
@@ -99,7 +99,7 @@ _applied = False
 
 
 class _Look(NamedTuple):
-    """How lines look and where they go; the stream of nobody's choice is stderr."""
+    """How lines look and where they go; without a stream, to stderr."""
 
     json: bool = False
     level: str = "info"
@@ -115,7 +115,7 @@ def get(name: str) -> Logger:
 
 
 def configure(*, json: bool = False, level: str = "info", stream: TextIO | None = None) -> None:
-    """Say once how lines look and where they go; `stream` is stderr where none is given."""
+    """Set how lines look and where they go; `stream` is stderr by default."""
     global _look, _applied
     if level.lower() not in LEVELS:
         raise ConfigError(f"There is no log level {level!r}; write one of {', '.join(LEVELS)}.")
@@ -126,7 +126,7 @@ def configure(*, json: bool = False, level: str = "info", stream: TextIO | None 
 
 
 def _apply() -> None:
-    """Tell structlog, once there is a line to write."""
+    """Configure structlog before the first line is written."""
     global _applied  # noqa: PLW0603 - see above
     if _applied:
         return
@@ -166,13 +166,13 @@ def _rendering(structlog: "ModuleType", target: TextIO, *, json: bool) -> list[P
 
 def _structlog() -> "ModuleType":
     with _without_rich():
-        import structlog  # noqa: PLC0415 - see the theory above
+        import structlog  # noqa: PLC0415 - see the module's docstring
     return structlog
 
 
 @contextmanager
 def _without_rich() -> Iterator[None]:
-    """Make `import rich` fail for now, unless somebody has imported it anyway."""
+    """Make `import rich` fail within this context, unless it is already imported."""
     hidden = "rich" not in sys.modules and "structlog" not in sys.modules
     if hidden:
         sys.modules["rich"] = None  # type: ignore[assignment]

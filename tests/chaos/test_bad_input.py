@@ -9,22 +9,18 @@ from struct import pack
 import pytest
 
 from barnabas.model.errors import ErrorCode
+from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.apis import APIS
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from barnabas.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
-from barnabas.protocol.records import Record, build
+from barnabas.protocol.records import Record
 from barnabas.testing.process import BrokerSubprocess
 from barnabas.testing.raw_client import RawClient, frame_of, framed, pipelined
 from barnabas.testing.waiting import eventually
 from tests.support.loads.load import create_topic
+from tests.support.talk import raw_requests
 
 pytestmark = pytest.mark.chaos
 
@@ -60,12 +56,8 @@ def is_served(client: RawClient) -> bool:
 
 
 def produce(client: RawClient, value: bytes) -> int:
-    batch = build([Record(0, time.time_ns() // 1_000_000, None, value)])
-    data = PartitionProduceData(index=0, records=bytes(batch))
-    topic = TopicProduceData(name="big", partition_data=[data])
-    request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[topic])
-    answer = client.ask(request, 9, ProduceResponse)
-    return answer.responses[0].partition_responses[0].error_code
+    record = Record(0, time.time_ns() // 1_000_000, None, value)
+    return raw_requests.produce(client, "big", [record])
 
 
 def fetch_request(max_wait_ms: int = 0, offset: int = 0) -> FetchRequest:
@@ -94,7 +86,7 @@ def test_a_length_that_cannot_be(
     broker: BrokerSubprocess, witness: RawClient, length: int, rest: bytes
 ) -> None:
     memory = broker.memory_bytes()
-    assert f"a frame of {length} bytes" in closed_for(broker, pack(">i", length) + rest)
+    assert f"frame length {length} is not" in closed_for(broker, pack(">i", length) + rest)
     assert broker.memory_bytes() < memory + 16 * MIB
 
 
@@ -114,30 +106,30 @@ def test_only_produce_may_be_large(tmp_path: Path) -> None:
                     client.send(b"\x03")
                 assert client.was_closed()
         lines = broker.wait_for_log(CLOSED, 2)
-        assert all("carries no data" in line["problem"] for line in lines)
+        assert all("carries no records" in line["problem"] for line in lines)
 
 
 @pytest.mark.parametrize(
     "content",
     [
-        b"GET / HTTP/1.1\r\nHost: broker\r\n\r\n",
-        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(64),
         bytes(range(256)) * 64,
         framed(b"\xff" * 40),
     ],
-    ids=["http", "tls", "all bytes", "ones"],
+    ids=["all bytes", "ones"],
 )
 def test_garbage(broker: BrokerSubprocess, witness: RawClient, content: bytes) -> None:
     assert closed_for(broker, content)
 
 
-@pytest.mark.parametrize("key", [-1, 4, 72, 999, 32767])
+@pytest.mark.parametrize("key", [-1, 4, ApiKey.PUSH_TELEMETRY, 999, 32767])
 def test_an_api_that_is_not_served(broker: BrokerSubprocess, witness: RawClient, key: int) -> None:
     assert closed_for(broker, framed(pack(">hhih", key, 0, 1, -1)))
 
 
 @pytest.mark.parametrize("version", [-1, 99, 32767])
-@pytest.mark.parametrize("key", [0, 1, 3, 19])
+@pytest.mark.parametrize(
+    "key", [ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA, ApiKey.CREATE_TOPICS]
+)
 def test_a_version_that_is_not_served(
     broker: BrokerSubprocess, witness: RawClient, key: int, version: int
 ) -> None:
@@ -149,7 +141,7 @@ def test_a_version_of_api_versions_that_is_not_served(
     broker: BrokerSubprocess, witness: RawClient
 ) -> None:
     with RawClient(broker.address) as client:
-        client.send(framed(pack(">hhih", 18, 99, 1, -1) + b"\0\0\0"))
+        client.send(framed(pack(">hhih", ApiKey.API_VERSIONS, 99, 1, -1) + b"\0\0\0"))
         answer = client.receive(ApiVersionsResponse, 0)
         assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
         assert is_served(client)
@@ -250,7 +242,19 @@ def test_a_reset_while_an_answer_waits(broker: BrokerSubprocess, witness: RawCli
 
 
 @pytest.mark.parametrize("count", [-2, 2**16, 2**31 - 1])
-@pytest.mark.parametrize("key", [0, 1, 2, 3, 19, 20, 37, 44])
+@pytest.mark.parametrize(
+    "key",
+    [
+        ApiKey.PRODUCE,
+        ApiKey.FETCH,
+        ApiKey.LIST_OFFSETS,
+        ApiKey.METADATA,
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    ],
+)
 def test_a_count_that_cannot_be(
     broker: BrokerSubprocess, witness: RawClient, key: int, count: int
 ) -> None:
@@ -271,7 +275,8 @@ def test_many_topics_of_the_same_name(broker: BrokerSubprocess, witness: RawClie
     """Refused, and in no more time than it takes to read them."""
     count = 100_000
     entry = b"\0\x01t" + pack(">ihii", 1, 1, 0, 0)
-    frame = pack(">hhih", 19, 2, 1, -1) + pack(">i", count) + entry * count + pack(">ib", 1000, 0)
+    header = pack(">hhih", ApiKey.CREATE_TOPICS, 2, 1, -1)
+    frame = header + pack(">i", count) + entry * count + pack(">ib", 1000, 0)
     with RawClient(broker.address) as client:
         client.send(framed(frame))
         assert client.receive_frame()

@@ -9,23 +9,15 @@ import pytest
 from barnabas.model.errors import ErrorCode
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from barnabas.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
     ListOffsetsResponse,
-    ListOffsetsTopic,
 )
-from barnabas.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
-from barnabas.protocol.records import HEADER_BYTES, Record, batches, build, checksum
+from barnabas.protocol.records import HEADER_BYTES, Record, batches, checksum
 from barnabas.server.disk import OsDisk
 from barnabas.storage.walk import Located, walk
 from barnabas.testing.process import BrokerSubprocess
 from barnabas.testing.raw_client import RawClient
 from tests.support.loads.load import create_topic
+from tests.support.talk import raw_requests
 
 pytestmark = pytest.mark.chaos
 
@@ -50,12 +42,8 @@ def broker(tmp_path: Path) -> Iterator[BrokerSubprocess]:
 
 
 def produce(client: RawClient, partition: int) -> int:
-    batch = build([Record(0, time.time_ns() // 1_000_000, None, bytes(VALUE_BYTES))])
-    data = PartitionProduceData(index=partition, records=bytes(batch))
-    topic = TopicProduceData(name=TOPIC, partition_data=[data])
-    request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[topic])
-    answer = client.ask(request, 9, ProduceResponse)
-    return answer.responses[0].partition_responses[0].error_code
+    record = Record(0, time.time_ns() // 1_000_000, None, bytes(VALUE_BYTES))
+    return raw_requests.produce(client, TOPIC, [record], partition)
 
 
 def fetch(broker: BrokerSubprocess, offset: int, partition: int = 0) -> tuple[int, list[int]]:
@@ -136,8 +124,7 @@ def test_a_damaged_batch_is_not_looked_into_by_time(broker: BrokerSubprocess) ->
     broker.terminate()
     flip(path, victim.position + IN_RECORDS)
     broker.start()
-    wanted = ListOffsetsPartition(partition_index=0, timestamp=victim.header.max_timestamp)
-    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=TOPIC, partitions=[wanted])])
+    request = raw_requests.list_offsets_request(TOPIC, victim.header.max_timestamp)
     with RawClient(broker.address) as client:
         answer = client.ask(request, 5, ListOffsetsResponse).topics[0].partitions[0]
     # Records of the same millisecond may stand before it, and are a right answer.

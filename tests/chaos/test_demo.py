@@ -93,4 +93,4 @@ def test_a_page_that_cannot_be_written_is_told_at_once(place: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert done.returncode == 1
-    assert "There is no folder" in done.stderr
+    assert "There is no directory" in done.stderr

@@ -9,18 +9,13 @@ import pytest
 
 from barnabas.model.errors import ErrorCode
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from barnabas.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
-from barnabas.protocol.records import Record, build
+from barnabas.protocol.records import Record
 from barnabas.testing.process import BrokerSubprocess
 from barnabas.testing.raw_client import RawClient
 from barnabas.testing.waiting import eventually
 from tests.support.disks.ledger import value_of
 from tests.support.loads.load import consume_all, create_topic
+from tests.support.talk import raw_requests
 
 pytestmark = [
     pytest.mark.chaos,
@@ -74,12 +69,8 @@ def no_more_files(broker: BrokerSubprocess) -> Iterator[None]:
 
 
 def produce(client: RawClient, number: int, size: int = 100) -> int:
-    batch = build([Record(0, 1_000, None, value_of("p", number, size))])
-    data = PartitionProduceData(index=0, records=bytes(batch))
-    topic = TopicProduceData(name=TOPIC, partition_data=[data])
-    request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[topic])
-    answer = client.ask(request, 9, ProduceResponse)
-    return answer.responses[0].partition_responses[0].error_code
+    record = Record(0, 1_000, None, value_of("p", number, size))
+    return raw_requests.produce(client, TOPIC, [record])
 
 
 def stored(broker: BrokerSubprocess) -> list[int]:

@@ -105,7 +105,7 @@ def test_a_full_disk_refuses_and_recovers(
     offset = produce_one(broker.bootstrap, TOPIC, value_of("raw", count))
     assert offset == count
     assert all_there(broker, count + 1)
-    assert broker.log_lines("the disk takes appends again")
+    assert broker.log_lines("the disk accepts appends again")
     broker.restart()
     assert all_there(broker, count + 1)
     stored_on_disk(broker.data, TOPIC)

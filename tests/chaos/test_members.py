@@ -85,13 +85,15 @@ def plan_of(bootstrap: str, client: str, protocol: str, assignor: str) -> Plan:
 
 
 @pytest.mark.parametrize(
-    ("client", "protocol", "assignor"),
+    ("client", "protocol", "assignor", "static"),
     [
-        ("confluent", "classic", "range"),
-        ("confluent", "classic", "cooperative-sticky"),
-        ("confluent", "consumer", "uniform"),
-        ("kafka_python", "classic", "cooperative-sticky"),
-        ("aiokafka", "classic", "sticky"),
+        ("confluent", "classic", "range", False),
+        ("confluent", "classic", "cooperative-sticky", False),
+        ("confluent", "consumer", "uniform", False),
+        ("kafka_python", "classic", "cooperative-sticky", False),
+        ("aiokafka", "classic", "sticky", False),
+        ("confluent", "classic", "range", True),
+        ("confluent", "consumer", "range", True),
     ],
 )
 def test_large_groups_of_python_clients(
@@ -100,9 +102,11 @@ def test_large_groups_of_python_clients(
     client: str,
     protocol: str,
     assignor: str,
+    static: bool,
     record_property: Record,
 ) -> None:
-    check(tmp_path, plan_of(bootstrap, client, protocol, assignor), record_property)
+    plan = replace(plan_of(bootstrap, client, protocol, assignor), static=static)
+    check(tmp_path, plan, record_property)
 
 
 @pytest.mark.parametrize(
@@ -119,22 +123,6 @@ def test_large_groups_of_java_clients(
 ) -> None:
     plan = replace(plan_of(bootstrap, "java", protocol, assignor), command=jvm)
     check(tmp_path, plan, record_property, hosted=5)
-
-
-@pytest.mark.parametrize(
-    ("client", "protocol", "assignor"),
-    [("confluent", "classic", "range"), ("confluent", "consumer", "range")],
-)
-def test_large_groups_of_static_members(
-    bootstrap: str,
-    tmp_path: Path,
-    client: str,
-    protocol: str,
-    assignor: str,
-    record_property: Record,
-) -> None:
-    plan = replace(plan_of(bootstrap, client, protocol, assignor), static=True)
-    check(tmp_path, plan, record_property)
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

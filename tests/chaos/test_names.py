@@ -8,6 +8,7 @@ import pytest
 
 from barnabas.handlers.registry import SERVED
 from barnabas.model.errors import ErrorCode
+from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.apis import APIS, response_class
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import (
@@ -96,7 +97,7 @@ Build = Callable[[str], Message]
 
 REQUESTS: dict[str, tuple[int, int, Build]] = {
     "AddPartitionsToTxn": (
-        24,
+        ApiKey.ADD_PARTITIONS_TO_TXN,
         3,
         lambda name: add_partitions_to_txn.AddPartitionsToTxnRequest(
             v3_and_below_transactional_id="t",
@@ -106,12 +107,12 @@ REQUESTS: dict[str, tuple[int, int, Build]] = {
         ),
     ),
     "Metadata": (
-        3,
+        ApiKey.METADATA,
         9,
         lambda name: metadata.MetadataRequest(topics=[metadata.MetadataRequestTopic(name=name)]),
     ),
     "CreateTopics": (
-        19,
+        ApiKey.CREATE_TOPICS,
         5,
         lambda name: create_topics.CreateTopicsRequest(
             topics=[
@@ -121,12 +122,12 @@ REQUESTS: dict[str, tuple[int, int, Build]] = {
         ),
     ),
     "DeleteTopics": (
-        20,
+        ApiKey.DELETE_TOPICS,
         5,
         lambda name: delete_topics.DeleteTopicsRequest(topic_names=[name], timeout_ms=1000),
     ),
     "CreatePartitions": (
-        37,
+        ApiKey.CREATE_PARTITIONS,
         3,
         lambda name: create_partitions.CreatePartitionsRequest(
             topics=[create_partitions.CreatePartitionsTopic(name=name, count=3, assignments=None)],
@@ -134,7 +135,7 @@ REQUESTS: dict[str, tuple[int, int, Build]] = {
         ),
     ),
     "DeleteRecords": (
-        21,
+        ApiKey.DELETE_RECORDS,
         2,
         lambda name: delete_records.DeleteRecordsRequest(
             topics=[
@@ -146,7 +147,7 @@ REQUESTS: dict[str, tuple[int, int, Build]] = {
         ),
     ),
     "Produce": (
-        0,
+        ApiKey.PRODUCE,
         9,
         lambda name: produce.ProduceRequest(
             acks=-1,
@@ -159,14 +160,14 @@ REQUESTS: dict[str, tuple[int, int, Build]] = {
         ),
     ),
     "Fetch": (
-        1,
+        ApiKey.FETCH,
         12,
         lambda name: fetch.FetchRequest(
             topics=[fetch.FetchTopic(topic=name, partitions=[fetch.FetchPartition()])]
         ),
     ),
     "ListOffsets": (
-        2,
+        ApiKey.LIST_OFFSETS,
         6,
         lambda name: list_offsets.ListOffsetsRequest(
             topics=[
@@ -177,7 +178,7 @@ REQUESTS: dict[str, tuple[int, int, Build]] = {
         ),
     ),
     "OffsetForLeaderEpoch": (
-        23,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
         4,
         lambda name: offset_for_leader_epoch.OffsetForLeaderEpochRequest(
             topics=[
@@ -188,7 +189,7 @@ REQUESTS: dict[str, tuple[int, int, Build]] = {
         ),
     ),
     "OffsetCommit": (
-        8,
+        ApiKey.OFFSET_COMMIT,
         9,
         lambda name: offset_commit.OffsetCommitRequest(
             group_id="g",
@@ -200,7 +201,7 @@ REQUESTS: dict[str, tuple[int, int, Build]] = {
         ),
     ),
     "OffsetFetch": (
-        9,
+        ApiKey.OFFSET_FETCH,
         7,
         lambda name: offset_fetch.OffsetFetchRequest(
             group_id="g",
@@ -208,7 +209,7 @@ REQUESTS: dict[str, tuple[int, int, Build]] = {
         ),
     ),
     "OffsetDelete": (
-        47,
+        ApiKey.OFFSET_DELETE,
         0,
         lambda name: offset_delete.OffsetDeleteRequest(
             group_id="g",
@@ -220,7 +221,7 @@ REQUESTS: dict[str, tuple[int, int, Build]] = {
         ),
     ),
     "TxnOffsetCommit": (
-        28,
+        ApiKey.TXN_OFFSET_COMMIT,
         5,
         lambda name: txn_offset_commit.TxnOffsetCommitRequest(
             group_id="g",
@@ -232,7 +233,7 @@ REQUESTS: dict[str, tuple[int, int, Build]] = {
         ),
     ),
     "DescribeConfigs": (
-        32,
+        ApiKey.DESCRIBE_CONFIGS,
         4,
         lambda name: describe_configs.DescribeConfigsRequest(
             resources=[
@@ -241,14 +242,14 @@ REQUESTS: dict[str, tuple[int, int, Build]] = {
         ),
     ),
     "AlterConfigs": (
-        33,
+        ApiKey.ALTER_CONFIGS,
         2,
         lambda name: alter_configs.AlterConfigsRequest(
             resources=[alter_configs.AlterConfigsResource(resource_type=TOPIC, resource_name=name)]
         ),
     ),
     "IncrementalAlterConfigs": (
-        44,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
         1,
         lambda name: incremental_alter_configs.IncrementalAlterConfigsRequest(
             resources=[
@@ -259,14 +260,14 @@ REQUESTS: dict[str, tuple[int, int, Build]] = {
         ),
     ),
     "DescribeTopicPartitions": (
-        75,
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
         0,
         lambda name: describe_topic_partitions.DescribeTopicPartitionsRequest(
             topics=[describe_topic_partitions.TopicRequest(name=name)]
         ),
     ),
     "ConsumerGroupHeartbeat": (
-        68,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
         1,
         lambda name: consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
             group_id="names",
@@ -277,7 +278,7 @@ REQUESTS: dict[str, tuple[int, int, Build]] = {
         ),
     ),
     "WriteTxnMarkers": (
-        27,
+        ApiKey.WRITE_TXN_MARKERS,
         2,
         lambda name: write_txn_markers.WriteTxnMarkersRequest(
             markers=[
@@ -290,21 +291,21 @@ REQUESTS: dict[str, tuple[int, int, Build]] = {
         ),
     ),
     "DescribeProducers": (
-        61,
+        ApiKey.DESCRIBE_PRODUCERS,
         0,
         lambda name: describe_producers.DescribeProducersRequest(
             topics=[describe_producers.TopicRequest(name=name, partition_indexes=[0])]
         ),
     ),
     "ElectLeaders": (
-        43,
+        ApiKey.ELECT_LEADERS,
         2,
         lambda name: elect_leaders.ElectLeadersRequest(
             topic_partitions=[elect_leaders.TopicPartitions(topic=name, partitions=[0])]
         ),
     ),
     "AlterPartitionReassignments": (
-        45,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
         1,
         lambda name: alter_partition_reassignments.AlterPartitionReassignmentsRequest(
             topics=[
@@ -320,7 +321,7 @@ REQUESTS: dict[str, tuple[int, int, Build]] = {
         ),
     ),
     "ListPartitionReassignments": (
-        46,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
         0,
         lambda name: list_partition_reassignments.ListPartitionReassignmentsRequest(
             topics=[
@@ -331,7 +332,7 @@ REQUESTS: dict[str, tuple[int, int, Build]] = {
         ),
     ),
     "AlterReplicaLogDirs": (
-        34,
+        ApiKey.ALTER_REPLICA_LOG_DIRS,
         2,
         lambda name: alter_replica_log_dirs.AlterReplicaLogDirsRequest(
             dirs=[
@@ -345,7 +346,7 @@ REQUESTS: dict[str, tuple[int, int, Build]] = {
         ),
     ),
     "DescribeLogDirs": (
-        35,
+        ApiKey.DESCRIBE_LOG_DIRS,
         4,
         lambda name: describe_log_dirs.DescribeLogDirsRequest(
             topics=[describe_log_dirs.DescribableLogDirTopic(topic=name, partitions=[0])]

@@ -28,7 +28,7 @@ STREAM = """
 import sys
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource
-from barnabas.spark.sink import StreamWriter
+from barnabas.spark.sink.writers import StreamWriter
 
 class SinkAlone(DataSource):
     @classmethod

@@ -61,3 +61,4 @@ def test_a_stray_file_does_not_stop_the_first_start(tmp_path: Path) -> None:
     (tmp_path / "data" / "topics" / ".DS_Store").write_text("mine")
     with BrokerSubprocess(tmp_path / "data") as broker:
         create_topic(broker.bootstrap, TOPIC, 1)
+        assert produce_one(broker.bootstrap, TOPIC, value_of("p", 0)) == 0

@@ -25,8 +25,8 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from barnabas.telemetry.samples import topics
-from barnabas.telemetry.samples.messages import Tick, encode_tick
+from barnabas.telemetry.samples import telemetry_topics as topics
+from barnabas.telemetry.samples.sample_messages import Tick, encode_tick
 from barnabas.testing.process import BrokerSubprocess
 from tests.support.loads.exactly_once_processes import BROKER_SETTINGS
 from tests.support.pipelines.pipeline import Pipeline, drain, tables, telemetry

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -106,6 +107,26 @@ def require_apis(bootstrap: str, what: str, requests: Sequence[type[Message]]) -
 def group(group_support: None) -> str:
     """The name of a new group."""
     return f"g-{uuid4().hex}"
+
+
+@pytest.fixture
+def telemetry(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs `barnabas telemetry` in a folder of its own, and checks how it ends."""
+
+    def command(*words: str | Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "barnabas.cli", "telemetry", *words],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        return done
+
+    return command
 
 
 @pytest.fixture

@@ -174,7 +174,7 @@ def test_a_second_thread_that_polls_is_told(bootstrap: str, topic: str) -> None:
             while not waiting.done():
                 consumer.offsets(TopicPartition(topic, 0))
 
-        with pytest.raises(UsageError, match="one consumer for each thread"):
+        with pytest.raises(UsageError, match="one consumer per thread"):
             disturb()
         consumer.close()
         assert isinstance(waiting.exception(PATIENCE_S), ClosedError)
@@ -290,7 +290,7 @@ def test_a_second_task_that_polls_is_told_and_a_close_ends_an_iteration(
         await consumer.assign([TopicPartition(topic, 0)])
         iterating = asyncio.create_task(iterate(consumer))
         await asyncio.sleep(0)
-        with pytest.raises(UsageError, match="one consumer for each task"):
+        with pytest.raises(UsageError, match="one consumer per task"):
             await consumer.poll()
         await consumer.close()
         assert await iterating == 0
@@ -308,9 +308,9 @@ def test_an_async_producer_belongs_to_one_running_loop(bootstrap: str, topic: st
         return AsyncProducer(bootstrap)
 
     producer = asyncio.run(make())
-    with pytest.raises(UsageError, match="the event loop it was made in"):
+    with pytest.raises(UsageError, match="the event loop that created it"):
         asyncio.run(producer.send(topic, "v"))
-    with pytest.raises(UsageError, match="the event loop it was made in"):
+    with pytest.raises(UsageError, match="the event loop that created it"):
         asyncio.run(producer.flush())
     asyncio.run(producer.close())
 

@@ -35,9 +35,9 @@ PLACE = TopicPartition("orders", 0)
         ({"start": 5}, "start=5 is not known"),
         ({"out_of_range": "eror"}, 'out_of_range=.eror. is not known; write "error"'),
         ({"auto_commit": "no"}, "auto_commit=.no. is not known; write True or False"),
-        ({"group": ""}, "names no group"),
-        ({"bootstrap": ""}, "is no address"),
-        ({"bootstrap": None}, "is no address"),
+        ({"group": ""}, "is not a group name"),
+        ({"bootstrap": ""}, "is not an address"),
+        ({"bootstrap": None}, "is not an address"),
         ({"settings": ["client.id"]}, "settings is a dict"),
     ],
 )
@@ -55,8 +55,8 @@ def test_a_consumer_refuses_options_that_it_does_not_know(
     [
         ({"compression": "gzipp"}, "write none, gzip, snappy, lz4, zstd"),
         ({"acks": "alll"}, 'write "all", "1" or "0"'),
-        ({"bootstrap": ""}, "is no address"),
-        ({"bootstrap": ["127.0.0.1:9092"]}, "is no address"),
+        ({"bootstrap": ""}, "is not an address"),
+        ({"bootstrap": ["127.0.0.1:9092"]}, "is not an address"),
     ],
 )
 def test_a_producer_refuses_options_that_it_does_not_know(
@@ -86,24 +86,24 @@ def test_kafkas_words_for_a_start_are_taken(bootstrap: str, topic: str, group: s
 
 CONSUMER_MISTAKES: list[tuple[Callable[[Any], Any], str]] = [
     (lambda each: each.assign([PLACE], "begining"), "start=.begining. is not known; write an offs"),
-    (lambda each: each.assign([PLACE], -2), "-2 is no offset"),
-    (lambda each: each.assign([PLACE], 5.0), "5.0 is no offset"),
-    (lambda each: each.assign([PLACE], True), "True is no offset"),
-    (lambda each: each.assign(PLACE), "one partition is no list"),
+    (lambda each: each.assign([PLACE], -2), "-2 is not an offset"),
+    (lambda each: each.assign([PLACE], 5.0), "5.0 is not an offset"),
+    (lambda each: each.assign([PLACE], True), "True is not an offset"),
+    (lambda each: each.assign(PLACE), "one partition is not a list"),
     (lambda each: each.assign("orders"), r"consumer\.partitions\(topic\) returns one"),
-    (lambda each: each.assign(["orders"]), "is no partition"),
+    (lambda each: each.assign(["orders"]), "is not a partition"),
     (lambda each: each.seek(PLACE, "ende"), "start=.ende. is not known"),
-    (lambda each: each.seek("orders", 0), "is no partition"),
-    (lambda each: each.pause(PLACE), "one partition is no list"),
-    (lambda each: each.resume("orders"), "is no list of partitions"),
-    (lambda each: each.position("orders"), "is no partition"),
-    (lambda each: each.offsets(("orders", "0")), "is no partition"),
-    (lambda each: each.partitions(None), "None is no topic"),
+    (lambda each: each.seek("orders", 0), "is not a partition"),
+    (lambda each: each.pause(PLACE), "one partition is not a list"),
+    (lambda each: each.resume("orders"), "is not a list of partitions"),
+    (lambda each: each.position("orders"), "is not a partition"),
+    (lambda each: each.offsets(("orders", "0")), "is not a partition"),
+    (lambda each: each.partitions(None), "None is not a topic"),
     (lambda each: each.subscribe("orders"), r"subscribe takes a list.*write \[.orders.\]"),
     (lambda each: each.subscribe([]), "no topic"),
-    (lambda each: each.commit({PLACE: -5}), "-5 is no offset"),
+    (lambda each: each.commit({PLACE: -5}), "-5 is not an offset"),
     (lambda each: each.commit([PLACE]), "offsets is a dict"),
-    (lambda each: each.poll("1"), "is no number of seconds"),
+    (lambda each: each.poll("1"), "is not a number of seconds"),
 ]
 
 
@@ -151,9 +151,9 @@ RECORD_MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"value": "v", "headers": {"a": 5}}, "headers=.* cannot be sent"),
     ({"value": "v", "headers": {5: "a"}}, "the name of a header is a str"),
     ({"value": "v", "headers": "abc"}, "headers=.* cannot be sent"),
-    ({"value": "v", "partition": "0"}, "partition=.0. is no whole number"),
-    ({"value": "v", "partition": 2**40}, "is no number of a partition"),
-    ({"value": "v", "timestamp_ms": 1.5}, "timestamp_ms=1.5 is no whole number"),
+    ({"value": "v", "partition": "0"}, "partition=.0. is not a whole number"),
+    ({"value": "v", "partition": 2**40}, "is not a partition number"),
+    ({"value": "v", "timestamp_ms": 1.5}, "timestamp_ms=1.5 is not a whole number"),
     ({"value": "v", "timestamp_ms": 0}, "timestamp_ms=0"),
     ({"value": "v", "timestamp_ms": 2**70}, "the record cannot be sent"),
 ]
@@ -205,7 +205,7 @@ def test_a_text_is_no_batch_and_a_bad_record_ends_one(bootstrap: str, topic: str
 def test_a_timeout_is_a_number_or_none(bootstrap: str, topic: str) -> None:
     producer = Producer(bootstrap)
     future = producer.send_async(topic, "v")
-    with pytest.raises(ArgumentError, match="is no number of seconds"):
+    with pytest.raises(ArgumentError, match="is not a number of seconds"):
         producer.close("5")  # type: ignore[arg-type]
     producer.close(None)
     assert future.result(0).topic == topic

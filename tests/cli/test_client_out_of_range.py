@@ -79,17 +79,23 @@ def test_a_seek_past_the_end_is_an_error_until_the_next_seek(
         assert [message.offset for message in islice(consumer, 10)] == list(range(40, 50))
 
 
+def next_offset(consumer: Consumer, producer: Producer, place: TopicPartition) -> int:
+    """Produce until the consumer reads a record, and return its offset.
+
+    The consumer looks for the end by itself, so the first records may be before it.
+    """
+    for _ in range(100):
+        producer.send(place.topic, "one more", partition=0)
+        message = consumer.poll(0.3)
+        if message is not None:
+            return message.offset
+    raise AssertionError("the consumer reads nothing")
+
+
 def test_the_end_itself_is_in_range(bootstrap: str, place: TopicPartition) -> None:
     with Consumer(bootstrap) as consumer, Producer(bootstrap) as producer:
         consumer.assign([place], COUNT)
-        # The consumer looks for the end by itself, so the first records may be before it.
-        for _ in range(100):
-            producer.send(place.topic, "one more", partition=0)
-            message = consumer.poll(0.3)
-            if message is not None:
-                break
-        assert message is not None
-        assert message.offset >= COUNT
+        assert next_offset(consumer, producer, place) >= COUNT
 
 
 @pytest.mark.parametrize("word", ["beginning", "earliest"])
@@ -104,14 +110,7 @@ def test_out_of_range_may_mean_the_beginning(
 def test_out_of_range_may_mean_the_end(bootstrap: str, place: TopicPartition) -> None:
     with Consumer(bootstrap, out_of_range="end") as consumer, Producer(bootstrap) as producer:
         consumer.assign([place], 1_000_000)
-        # The consumer looks for the end by itself, so the first records may be before it.
-        for _ in range(100):
-            producer.send(place.topic, "one more", partition=0)
-            message = consumer.poll(0.3)
-            if message is not None:
-                break
-        assert message is not None
-        assert message.offset >= COUNT
+        assert next_offset(consumer, producer, place) >= COUNT
 
 
 def test_an_async_consumer_says_it_too(bootstrap: str, place: TopicPartition) -> None:

@@ -10,15 +10,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self
 
 import pytest
 
 from barnabas.handlers.registry import SERVED
+from barnabas.protocol.api_keys import ApiKey
 from barnabas.testing.waiting import eventually
 
-DESCRIBE_QUORUM = 55
 PATIENCE_S = 120.0
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "BARNABAS_BROKERS"}
 """How many brokers other tests are to have is no setting of a broker, which would refuse it."""
@@ -26,7 +25,8 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "BAR
 pytestmark = [
     pytest.mark.compat,
     pytest.mark.skipif(
-        DESCRIBE_QUORUM not in SERVED, reason="brokers do not form clusters yet (DescribeQuorum)"
+        ApiKey.DESCRIBE_QUORUM not in SERVED,
+        reason="brokers do not form clusters yet (DescribeQuorum)",
     ),
 ]
 
@@ -73,12 +73,7 @@ class Foreground:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.process.poll() is None:
             self.stop()
         else:
@@ -257,7 +252,7 @@ def test_topics_go_where_they_are_told(cluster: Cluster, tmp_path: Path) -> None
     assert first["leader"] == 2
     assert cluster.read("orders") == sent
 
-    assert b"Nothing is being moved" in cluster.run("partition", "reassign", "--cancel")
+    assert b"No reassignment is in progress" in cluster.run("partition", "reassign", "--cancel")
     cluster.run("partition", "elect")
 
 
@@ -272,8 +267,10 @@ def test_what_cannot_be_moved_is_said(cluster: Cluster) -> None:
 
     move = ("partition", "reassign", "--topic", "orders")
     assert "There is no broker 9; the cluster has 1, 2, 3" in complaint(*move, "--to", "9")
-    assert "names no brokers" in complaint(*move, "--to", "all")
-    assert "orders-0 has 3 copies, and there are only 2 brokers" in complaint(*move, "--to", "1,2")
+    assert "is not a list of brokers" in complaint(*move, "--to", "all")
+    assert "orders-0 has 3 replicas, and there are only 2 brokers" in complaint(
+        *move, "--to", "1,2"
+    )
     assert "There is no topic nope" in complaint("partition", "balance", "--topic", "nope")
     assert "There is no broker 7" in complaint("cluster", "remove", "7", "--yes")
     assert "only 2 brokers to hold them" in complaint("cluster", "remove", "3", "--yes")

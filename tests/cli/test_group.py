@@ -234,12 +234,12 @@ def test_a_dry_run_shows_what_would_change(run: Run, filled: str, group: str, pl
     place(group, filled, 4, [0])
     done = run("group", "reset", group, "--topic", f"{filled}:0", "--shift-by", "100")
     assert b"10 " in done.stdout
-    assert b"104 is past the log, which ends at 10" in done.stdout
+    assert b"104 is past the end of the log at 10" in done.stdout
     assert b"add --execute" in done.stderr
     done = run("group", "reset", group, "--topic", f"{filled}:0", "--shift-by", "-5", "--json")
     (found,) = read_json(done)["partitions"]
     assert found["after"] == 0
-    assert found["note"] == "-1 is before the log, which begins at 0"
+    assert found["note"] == "-1 is before the start of the log at 0"
 
 
 def test_what_was_exported_can_be_brought_back(
@@ -274,17 +274,17 @@ def test_commits_of_a_topic_in_use_stay(
     place(group, filled, 2)
     with member(bootstrap, group, filled):
         done = run("group", "delete", group, "--topic", filled, "--yes", code=1)
-    assert b"its members read that topic" in done.stderr
+    assert b"its members subscribe to that topic" in done.stderr
     assert committed(group, filled) == {0: 2, 1: 2}
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--to-earliest"], "Say which partitions"),
-        (["--topic", "{}", "--all-topics", "--to-earliest"], "Say which partitions"),
-        (["--topic", "{}"], "Say where to"),
-        (["--topic", "{}", "--to-earliest", "--to-offset", "0"], "Say where to"),
+        (["--to-earliest"], "Select partitions"),
+        (["--topic", "{}", "--all-topics", "--to-earliest"], "Select partitions"),
+        (["--topic", "{}"], "Pass exactly one target"),
+        (["--topic", "{}", "--to-earliest", "--to-offset", "0"], "Pass exactly one target"),
         (["--topic", "{}", "--shift-by", "1"], "Nothing is committed for {}:0"),
         (["--topic", "{}:7", "--to-latest"], "has no partition 7"),
         (["--topic", "{}:x", "--to-latest"], "names no partitions"),

@@ -17,7 +17,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
-from barnabas.telemetry.samples.messages import Sample, Snapshot, Tick, content_type, decode
+from barnabas.telemetry.samples.sample_messages import Sample, Snapshot, Tick, content_type, decode
 from barnabas.testing.waiting import eventually
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
@@ -130,7 +130,7 @@ def test_bad_rows_go_to_the_dead_letters(
     assert (summary["samples"], summary["refused"]) == (2, 2)
     assert summary["first_refusals"][0] == {
         "where": f"{path} line 3",
-        "reason": "value 'high' is no number",
+        "reason": "value 'high' is not a number",
     }
     found = records(topics[0])
     assert [each.key() for each in found] == [b"GPU-1", b"GPU-1"]
@@ -151,7 +151,7 @@ def test_bad_rows_go_to_the_dead_letters(
         "dlq.partition": b"-1",
         "dlq.offset": b"-1",
         "dlq.reason": b"unreadable-line",
-        "dlq.detail": f"{path} line 3: value 'high' is no number".encode(),
+        "dlq.detail": f"{path} line 3: value 'high' is not a number".encode(),
     }
 
 
@@ -172,7 +172,7 @@ def test_exporters_are_scraped_and_one_that_is_down_is_told(
 def test_trouble_is_told_as_it_comes(run: Run, topic: str, topics: Topics) -> None:
     words = ["--dcgm", "127.0.0.1:1", "--interval", "50ms", "--rounds", "2", "--topic", topic]
     done = run("telemetry", "collect", *words, "--dlq", topics[1], code=1)
-    assert b"Error: No exporter gave a page (http://127.0.0.1:1/metrics: " in done.stderr
+    assert b"Error: No exporter returned a page (http://127.0.0.1:1/metrics: " in done.stderr
     assert b"keeps the producers' times" in done.stderr
     assert done.stderr.count(b"http://127.0.0.1:1/metrics does not answer") == 1
     assert b"did not answer 2 times" in done.stdout
@@ -250,21 +250,21 @@ def test_a_simulated_fleet_with_dirt(
 @pytest.mark.parametrize(
     ("words", "advice"),
     [
-        (["collect"], b"Name one source"),
-        (["collect", "--sample", "h200", "--nvidia-smi"], b"Name one source"),
+        (["collect"], b"Select one source"),
+        (["collect", "--sample", "h200", "--nvidia-smi"], b"Select one source"),
         (["collect", "--sample", "h200", "--rounds", "2"], b"are for --dcgm"),
         (["collect", "--sample", "h200", "--timezone", "Mars"], b"write UTC or a name"),
         (["collect", "none.csv"], b"There is no file none.csv"),
         (["collect", "--dcgm", "h:99999"], b"Port out of range"),
         (["collect", "--dcgm", "h", "--http", "nowhere"], b"write 127.0.0.1:9401"),
-        (["collect", "--dcgm", "h", "--interval", "0s"], b"longer than nothing"),
+        (["collect", "--dcgm", "h", "--interval", "0s"], b"longer than 0s"),
         (["collect", "--targets", "none.yml"], b"none.yml: No such file"),
-        (["collect", "--kubernetes", "app=dcgm"], b"no pod of a cluster"),
+        (["collect", "--kubernetes", "app=dcgm"], b"does not run in a Kubernetes pod"),
         (["collect", "--settings", "none.yml"], b"name a YAML file"),
         (["collect", "--sample", "h200", "--timeout", "1s"], b"is for exporters"),
         (["collect", "--sample", "h200", "--spool-limit", "1"], b"write 1GB"),
         (["simulate", "--faults", "rust"], b"choose from all, none, idle"),
-        (["simulate", "--interval", "0s"], b"longer than nothing"),
+        (["simulate", "--interval", "0s"], b"longer than 0s"),
     ],
 )
 def test_bad_requests_say_what_to_change(run: Run, words: list[str], advice: bytes) -> None:

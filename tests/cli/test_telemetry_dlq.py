@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from barnabas.telemetry.samples.topics import REFUSED
+from barnabas.telemetry.samples.telemetry_topics import REFUSED
 
 pytestmark = pytest.mark.compat
 
@@ -149,7 +149,7 @@ def test_records_that_cannot_or_should_not_go_back_are_told(refused: Refused, ru
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--offset", "1"), "pass --partition too"),
+        (("--offset", "1"), "--offset needs --partition"),
         (("--partition", "9"), "has no partition 9"),
     ],
 )
@@ -163,7 +163,7 @@ def test_wrong_places_are_refused(
 def test_a_topic_that_is_gone_is_named(refused: Refused, run: Run) -> None:
     refused.refuse("late", b"a", topic="gone-for-good")
     done = run("telemetry", "dlq", "redrive", "--topic", refused.dlq, "--execute", code=1)
-    assert b"Topic gone-for-good, where records came from, is no more" in done.stderr
+    assert b"Topic gone-for-good, where the records came from, no longer exists" in done.stderr
     absent = run("telemetry", "dlq", "list", "--topic", "no-such-dlq", code=1)
     assert b"There is no topic no-such-dlq" in absent.stderr
 

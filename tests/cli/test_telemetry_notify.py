@@ -262,7 +262,7 @@ def test_silences_are_added_listed_kept_and_removed(alerts: Alerts, receiver: Re
     ("words", "sentence"),
     [
         (["notify"], b"Pass --webhook URL"),
-        (["notify", "--webhook", "here"], b"is no address"),
+        (["notify", "--webhook", "here"], b"is not an address"),
         (["notify", "--webhook", "http://h", "--secret-file", "no/file"], b"There is no file"),
         (["silence", "add", "--for", "1h", "--reason", "x"], b"needs a pattern"),
         (["silence", "add", "--host", "a", "--reason", "x"], b"Pass --for DURATION or --to TIME"),

@@ -14,8 +14,8 @@ from confluent_kafka import Consumer, TopicPartition
 
 from barnabas.telemetry.collect.fetching import FetchError, get
 from barnabas.telemetry.collect.targets import Access
-from barnabas.telemetry.samples.messages import Sample, content_type, decode
-from barnabas.testing.ports import free_port
+from barnabas.telemetry.samples.sample_messages import Sample, content_type, decode
+from barnabas.testing.free_ports import free_port
 from barnabas.testing.process import BrokerSubprocess
 from barnabas.testing.waiting import eventually
 from tests.support.pipelines.canned_http import Canned, answer, canned, trickle

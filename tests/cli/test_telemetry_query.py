@@ -4,8 +4,8 @@ import csv
 import io
 import json
 import subprocess
-import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,22 +23,9 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def ask(lake: Path) -> Ask:
+def ask(telemetry: Ask, lake: Path) -> Ask:
     """Asks a lake, and checks how that ends."""
-
-    def command(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "barnabas.cli", "telemetry", "query", *words, "--lake", lake],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-        assert done.returncode == code, done.stderr
-        assert "Traceback" not in done.stderr
-        return done
-
-    return command
+    return partial(telemetry, "query", "--lake", lake)
 
 
 def test_a_table_for_people(ask: Ask) -> None:

@@ -20,32 +20,12 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def run_here(tmp_path: Path) -> Run:
-    """Runs a command in a folder of its own, and checks how it ends."""
-
-    def command(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "barnabas.cli", "telemetry", *words],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-        assert done.returncode == code, done.stderr
-        assert "Traceback" not in done.stderr
-        return done
-
-    return command
-
-
-@pytest.fixture
 def lake(tmp_path: Path) -> str:
     return str(write_lake(tmp_path / "lake", fleet_of(16, windows=360, seed=2)))
 
 
-def test_a_page_and_a_summary(run_here: Run, lake: str, tmp_path: Path) -> None:
-    done = run_here("report", "--title", "Monday & Co", "--currency", "EUR")
+def test_a_page_and_a_summary(telemetry: Run, lake: str, tmp_path: Path) -> None:
+    done = telemetry("report", "--title", "Monday & Co", "--currency", "EUR")
     assert "16 GPUs on 2 hosts, 2026-11-14 00:00:00 to 2026-11-14 01:00:00 UTC" in done.stdout
     assert "Do first:" in done.stdout
     assert "EUR" in done.stdout
@@ -53,9 +33,9 @@ def test_a_page_and_a_summary(run_here: Run, lake: str, tmp_path: Path) -> None:
     assert "<h1>Monday &amp; Co</h1>" in text
 
 
-def test_prices_are_those_of_the_lake_unless_given(run_here: Run, lake: str) -> None:
+def test_prices_are_those_of_the_lake_unless_given(telemetry: Run, lake: str) -> None:
     def energy_cost(*words: str) -> float:
-        found = json.loads(run_here("report", "--json", *words).stdout)
+        found = json.loads(telemetry("report", "--json", *words).stdout)
         return float(found["waste"]["all"][0]["energy_cost"])
 
     default = energy_cost()
@@ -66,19 +46,19 @@ def test_prices_are_those_of_the_lake_unless_given(run_here: Run, lake: str) -> 
     assert energy_cost("--price-per-kwh", given) == pytest.approx(3 * default)
 
 
-def test_json_for_scripts_writes_no_page(run_here: Run, lake: str, tmp_path: Path) -> None:
-    found = json.loads(run_here("report", "--json").stdout)
+def test_json_for_scripts_writes_no_page(telemetry: Run, lake: str, tmp_path: Path) -> None:
+    found = json.loads(telemetry("report", "--json").stdout)
     assert found["page"] is None
     assert found["fleet"]["gpus"] == 16
     assert not (tmp_path / "report.html").exists()
-    named = json.loads(run_here("report", "--json", "--out", "here.html").stdout)
+    named = json.loads(telemetry("report", "--json", "--out", "here.html").stdout)
     assert named["page"] == "here.html"
     assert (tmp_path / "here.html").exists()
 
 
-def test_one_gpu(run_here: Run, tmp_path: Path) -> None:
+def test_one_gpu(telemetry: Run, tmp_path: Path) -> None:
     write_lake(tmp_path / "one", h200(), samples_per_window=10)
-    done = run_here("report", "--lake", "one", "--gpu", "0000a1", "--out", "one.html")
+    done = telemetry("report", "--lake", "one", "--gpu", "0000a1", "--out", "one.html")
     assert "1 GPU on 1 host" in done.stdout
     assert "GPU-80e38851-5e00-4000-8000-0000000000a1" in (tmp_path / "one.html").read_text()
 
@@ -87,22 +67,22 @@ def test_one_gpu(run_here: Run, tmp_path: Path) -> None:
     ("words", "sentence"),
     [
         (["--lake", "nowhere"], "There is no lake at nowhere"),
-        (["--from", "2020-01-02", "--to", "2020-01-01"], "--from must lie before --to"),
+        (["--from", "2020-01-02", "--to", "2020-01-01"], "--from must be before --to"),
         (["--from", "monday"], "is not a time"),
-        (["--out", "no/such/folder.html"], "There is no folder no/such"),
-        (["--serve", "here"], "is no address; write HOST:PORT"),
+        (["--out", "no/such/folder.html"], "There is no directory no/such"),
+        (["--serve", "here"], "is not an address; write HOST:PORT"),
         (["--serve", "127.0.0.1:0", "--json"], "--serve writes no file"),
     ],
 )
 def test_errors_say_what_to_change(
-    run_here: Run, lake: str, words: list[str], sentence: str
+    telemetry: Run, lake: str, words: list[str], sentence: str
 ) -> None:
-    assert sentence in run_here("report", *words, code=1).stderr
+    assert sentence in telemetry("report", *words, code=1).stderr
 
 
-def test_a_broker_that_is_away_does_not_stop_a_report(run_here: Run, lake: str) -> None:
-    done = run_here("report", "--bootstrap", "127.0.0.1:1")
-    assert "Refused records are not counted: No broker answered" in done.stderr
+def test_a_broker_that_is_away_does_not_stop_a_report(telemetry: Run, lake: str) -> None:
+    done = telemetry("report", "--bootstrap", "127.0.0.1:1")
+    assert "Rejected records are not counted: No broker answered" in done.stderr
 
 
 def test_the_page_is_served_until_the_command_is_stopped(lake: str) -> None:
@@ -128,7 +108,7 @@ def test_the_page_is_served_until_the_command_is_stopped(lake: str) -> None:
 @pytest.mark.parametrize(
     "words", [("report",), ("query",), ("dlq", "list"), ("dlq", "redrive"), ("dlq",)]
 )
-def test_every_command_has_help(run_here: Run, words: tuple[str, ...]) -> None:
-    said = run_here(*words, "--help").stdout
+def test_every_command_has_help(telemetry: Run, words: tuple[str, ...]) -> None:
+    said = telemetry(*words, "--help").stdout
     assert "Usage" in said
     assert words == ("dlq",) or "Example: barnabas telemetry" in " ".join(said.split())

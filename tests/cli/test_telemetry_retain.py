@@ -2,7 +2,8 @@
 
 import json
 import subprocess
-import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,19 +15,13 @@ import pyarrow as pa
 from barnabas.telemetry.lake import lake
 
 HOUR_US = 3_600_000_000
+Retain = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def retain(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "barnabas.cli", "telemetry", "retain", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
-    return done
+@pytest.fixture
+def retain(telemetry: Retain) -> Retain:
+    """Runs `barnabas telemetry retain`, and checks how it ends."""
+    return partial(telemetry, "retain")
 
 
 @pytest.fixture
@@ -44,7 +39,7 @@ def files(folder: Path) -> int:
     return len(list((folder / "findings").glob("*.parquet")))
 
 
-def test_a_dry_run_says_what_would_be_and_a_run_does_it(folder: Path) -> None:
+def test_a_dry_run_says_what_would_be_and_a_run_does_it(folder: Path, retain: Retain) -> None:
     words = ("--lake", str(folder), "--findings", "12h")
     assert "Nothing was changed" in retain(*words, "--dry-run").stdout
     assert files(folder) == 48
@@ -56,12 +51,12 @@ def test_a_dry_run_says_what_would_be_and_a_run_does_it(folder: Path) -> None:
     assert json.loads(retain(*words, "--json").stdout)["tables"][4]["removed_files"] == 0
 
 
-def test_files_are_only_removed_where_that_is_asked(folder: Path) -> None:
+def test_files_are_only_removed_where_that_is_asked(folder: Path, retain: Retain) -> None:
     retain("--lake", str(folder), "--findings", "12h", "--no-merge")
     assert files(folder) == 13
 
 
-def test_errors_say_what_to_change(folder: Path) -> None:
+def test_errors_say_what_to_change(folder: Path, retain: Retain) -> None:
     assert "There is no lake" in retain("--lake", "nowhere", code=1).stderr
     said = retain("--lake", str(folder), "--silver", "soon", code=1).stderr
     assert "is not a duration" in said

@@ -9,9 +9,9 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import KafkaException, Producer
 
-from barnabas.cli.scopes import Place
-from barnabas.cli.transactions import OpenTransaction, Transactions
-from barnabas.wire.cluster import Wire
+from barnabas.admin.scopes import Place
+from barnabas.admin.transaction_admin import OpenTransaction, Transactions
+from barnabas.wire.cluster_wire import Wire
 
 pytestmark = pytest.mark.compat
 
@@ -117,11 +117,11 @@ def test_abort_on_a_partition_lets_readers_go_on(run: Run, opened: str, bootstra
     (found,) = open_on(bootstrap, (opened, 0))
     assert found.start_offset == 0
     abort = ("txn", "abort", f"{opened}:0", "--start-offset")
-    assert b"those open begin at 0" in run(*abort, "1", code=1).stderr
+    assert b"open transactions begin at 0" in run(*abort, "1", code=1).stderr
     run(*abort, "0")
     assert open_on(bootstrap, (opened, 0)) == []
     assert committed_records(run, opened) == ["after"]
-    assert b"none is open there" in run(*abort, "0", code=1).stderr
+    assert b"no transaction is open there" in run(*abort, "0", code=1).stderr
 
 
 def test_abort_says_what_a_partition_is(run: Run, opened: str) -> None:
@@ -135,7 +135,7 @@ def test_abort_says_what_a_partition_is(run: Run, opened: str) -> None:
 def test_a_transaction_within_its_timeout_does_not_hang(run: Run, opened: str) -> None:
     hanging = ("txn", "hanging", "--topic", opened, "--older-than", "1s")
     assert read_json(run(*hanging, "--json")) == []
-    assert b"No transaction hangs" in run(*hanging).stdout
+    assert b"No hanging transactions" in run(*hanging).stdout
     assert opened not in run("txn", "hanging").stdout.decode()
     done = run("txn", "hanging", "--topic", f"{opened}:5", code=1)
     assert b"has no partition 5" in done.stderr
@@ -143,4 +143,4 @@ def test_a_transaction_within_its_timeout_does_not_hang(run: Run, opened: str) -
 
 def test_only_plaintext_is_spoken(run: Run) -> None:
     done = run("txn", "list", "-X", "security.protocol=ssl", code=1)
-    assert b"ssl is not spoken here" in done.stderr
+    assert b"ssl is not supported here" in done.stderr

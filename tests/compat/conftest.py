@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -93,6 +94,20 @@ def group_bootstrap() -> Iterator[str]:
 def group() -> str:
     """Return the name of a group that no other test uses, here or on a broker that is named."""
     return f"group-{uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def python_consumer(group_bootstrap: str, group: str) -> dict[str, Any]:
+    """Return settings of a consumer that kafka-python and aiokafka name alike."""
+    return {
+        "bootstrap_servers": group_bootstrap,
+        "group_id": group,
+        "auto_offset_reset": "earliest",
+        "enable_auto_commit": False,
+        "fetch_max_wait_ms": 20,
+        "heartbeat_interval_ms": 300,
+        "session_timeout_ms": 6000,
+    }
 
 
 @pytest.fixture

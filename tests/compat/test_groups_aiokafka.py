@@ -23,21 +23,12 @@ def run(scenario: Coroutine[Any, Any, None]) -> None:
 
 
 @pytest.fixture
-def consumer(group_bootstrap: str, group: str) -> Open:
+def consumer(python_consumer: dict[str, Any]) -> Open:
     """Return a maker of consumers, which are stopped at the end of their block."""
 
     @asynccontextmanager
     async def make(*topics: str, **changes: object) -> AsyncIterator[Any]:
-        settings: dict[str, Any] = {
-            "bootstrap_servers": group_bootstrap,
-            "group_id": group,
-            "auto_offset_reset": "earliest",
-            "enable_auto_commit": False,
-            "fetch_max_wait_ms": 20,
-            "heartbeat_interval_ms": 300,
-            "session_timeout_ms": 6000,
-        }
-        made = aiokafka.AIOKafkaConsumer(*topics, **(settings | changes))
+        made = aiokafka.AIOKafkaConsumer(*topics, **(python_consumer | changes))
         await made.start()
         try:
             yield made

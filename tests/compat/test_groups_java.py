@@ -1,9 +1,10 @@
 """Apache Kafka's own consumer and admin client with groups: `java/Groups.java` in one JVM."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.support.loads.kafka_tools import java_outcomes
 
 pytestmark = pytest.mark.compat
 
@@ -19,16 +20,7 @@ SCENARIOS += ["consumer-server-pattern", "consumer-upgrade", "classic-remove-mem
 @pytest.fixture(scope="module")
 def outcomes(group_bootstrap: str, jars: str) -> dict[str, str]:
     """Return, of each dialogue, "pass" or what went wrong."""
-    done = subprocess.run(
-        ["java", "-XX:TieredStopAtLevel=1", "-cp", jars, str(GROUPS), group_bootstrap],
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    rows = [line.split(" ", 2) for line in done.stdout.splitlines()]
-    return {row[1]: "pass" if row[0] == "pass" else row[-1] for row in rows if len(row) > 1}
+    return java_outcomes(jars, GROUPS, group_bootstrap)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

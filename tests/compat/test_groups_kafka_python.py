@@ -17,21 +17,12 @@ Open = Callable[..., Any]
 
 
 @pytest.fixture
-def consumer(group_bootstrap: str, group: str) -> Iterator[Open]:
+def consumer(python_consumer: dict[str, Any]) -> Iterator[Open]:
     """Return a maker of consumers, which are closed at the end."""
     made: list[Any] = []
 
     def make(*topics: str, **changes: object) -> Any:
-        settings: dict[str, Any] = {
-            "bootstrap_servers": group_bootstrap,
-            "group_id": group,
-            "auto_offset_reset": "earliest",
-            "enable_auto_commit": False,
-            "fetch_max_wait_ms": 20,
-            "heartbeat_interval_ms": 300,
-            "session_timeout_ms": 6000,
-        }
-        made.append(kafka.KafkaConsumer(*topics, **(settings | changes)))
+        made.append(kafka.KafkaConsumer(*topics, **(python_consumer | changes)))
         made[-1].topics()  # known before it joins: see membership_kafka_python
         return made[-1]
 

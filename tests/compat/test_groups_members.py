@@ -5,7 +5,8 @@ the long ones.
 """
 
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -14,7 +15,7 @@ import pytest
 from tests.support.loads.load import create_topic
 from tests.support.members.membership import Findings
 from tests.support.members.membership_crowd import Crowd, Plan
-from tests.support.members.membership_scenarios import small
+from tests.support.members.membership_scenarios import PARTITIONS, small_stories
 
 pytest.importorskip("kafka")
 pytest.importorskip("aiokafka")
@@ -22,13 +23,15 @@ pytest.importorskip("aiokafka")
 pytestmark = pytest.mark.compat
 
 CASES = {
-    "confluent-classic": ("confluent", "classic", "cooperative-sticky"),
-    "confluent-consumer": ("confluent", "consumer", "uniform"),
-    "kafka-python-classic": ("kafka_python", "classic", "range"),
-    "aiokafka-classic": ("aiokafka", "classic", "roundrobin"),
+    "confluent-classic": {
+        "client": "confluent",
+        "protocol": "classic",
+        "assignor": "cooperative-sticky",
+    },
+    "confluent-consumer": {"client": "confluent", "protocol": "consumer", "assignor": "uniform"},
+    "kafka-python-classic": {"client": "kafka_python", "protocol": "classic", "assignor": "range"},
+    "aiokafka-classic": {"client": "aiokafka", "protocol": "classic", "assignor": "roundrobin"},
 }
-PARTITIONS = 6
-SESSION_MS = 3000
 RECORDS = 200
 
 
@@ -37,21 +40,8 @@ def outcomes(
     group_bootstrap: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Future[Findings]]]:
     """Tell all stories at once."""
-    with ThreadPoolExecutor(len(CASES)) as pool:
-        futures = {}
-        for name, (client, protocol, assignor) in CASES.items():
-            folder = tmp_path_factory.mktemp(f"{name}-{uuid4().hex[:8]}", numbered=False)
-            plan = Plan(
-                bootstrap=group_bootstrap,
-                topic=folder.name,
-                partitions=PARTITIONS,
-                group=folder.name,
-                client=client,
-                protocol=protocol,
-                assignor=assignor,
-                session_ms=SESSION_MS,
-            )
-            futures[name] = pool.submit(small, folder, plan)
+    new_folder = partial(tmp_path_factory.mktemp, numbered=False)
+    with small_stories(CASES, group_bootstrap, new_folder) as futures:
         yield futures
 
 

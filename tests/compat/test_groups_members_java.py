@@ -1,23 +1,20 @@
 """Groups of Apache Kafka's own consumers, held to their own logs: a small story each protocol."""
 
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from uuid import uuid4
+from concurrent.futures import Future
+from functools import partial
 
 import pytest
 
 from tests.support.members.membership import Findings
-from tests.support.members.membership_crowd import Plan
-from tests.support.members.membership_scenarios import small
+from tests.support.members.membership_scenarios import small_stories
 
 pytestmark = pytest.mark.compat
 
 CASES = {
-    "java-classic": ("classic", "cooperative-sticky"),
-    "java-consumer": ("consumer", "range"),
+    "java-classic": {"protocol": "classic", "assignor": "cooperative-sticky"},
+    "java-consumer": {"protocol": "consumer", "assignor": "range"},
 }
-PARTITIONS = 6
-SESSION_MS = 3000
 
 
 @pytest.fixture(scope="module")
@@ -25,22 +22,10 @@ def outcomes(
     group_bootstrap: str, members_jvm: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Future[Findings]]]:
     """Tell both stories at once."""
-    with ThreadPoolExecutor(len(CASES)) as pool:
-        futures = {}
-        for name, (protocol, assignor) in CASES.items():
-            folder = tmp_path_factory.mktemp(f"{name}-{uuid4().hex[:8]}", numbered=False)
-            plan = Plan(
-                bootstrap=group_bootstrap,
-                topic=folder.name,
-                partitions=PARTITIONS,
-                group=folder.name,
-                client="java",
-                command=members_jvm,
-                protocol=protocol,
-                assignor=assignor,
-                session_ms=SESSION_MS,
-            )
-            futures[name] = pool.submit(small, folder, plan)
+    java = {"client": "java", "command": members_jvm}
+    cases = {name: {**choices, **java} for name, choices in CASES.items()}
+    new_folder = partial(tmp_path_factory.mktemp, numbered=False)
+    with small_stories(cases, group_bootstrap, new_folder) as futures:
         yield futures
 
 

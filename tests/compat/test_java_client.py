@@ -1,11 +1,11 @@
 """Apache Kafka's own client: `java/Drive.java` runs every dialogue in one JVM."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from barnabas.testing.broker import Broker
+from tests.support.loads.kafka_tools import java_outcomes
 
 pytestmark = pytest.mark.compat
 
@@ -19,16 +19,7 @@ SCENARIOS += ["topics", "configs", "offsets", "cluster", "refusals"]
 @pytest.fixture(scope="module")
 def outcomes(broker: Broker, jars: str) -> dict[str, str]:
     """Return, of each dialogue, "pass" or what went wrong."""
-    done = subprocess.run(
-        ["java", "-XX:TieredStopAtLevel=1", "-cp", jars, str(DRIVE), broker.bootstrap],
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    rows = [line.split(" ", 2) for line in done.stdout.splitlines()]
-    return {row[1]: "pass" if row[0] == "pass" else row[-1] for row in rows if len(row) > 1}
+    return java_outcomes(jars, DRIVE, broker.bootstrap)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from barnabas.metadata.records import TopicCreated
+from barnabas.metadata.metadata_records import TopicCreated
 from barnabas.model.ids import TopicPartition
 from barnabas.protocol.records import records
 from barnabas.storage import compaction
@@ -206,7 +206,7 @@ class Reuse:
     def fill(self, value: str) -> None:
         partition = self.edge.node.partitions[TOPIC]
         for number in range(3):
-            partition.append(make_batch([(b"key", f"{value} {number}".encode())]), 1_000)
+            partition.leader.append(make_batch([(b"key", f"{value} {number}".encode())]), 1_000)
         self.edge.settle()
 
     def act(self) -> None:

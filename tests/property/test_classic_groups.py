@@ -19,13 +19,14 @@ from hypothesis.stateful import (
     rule,
 )
 
-from barnabas.groups.classic.group import ClassicGroup, State
+from barnabas.groups.classic.classic_group import ClassicGroup, State
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.settings import GroupSettings
 from barnabas.protocol.coordinator_codec import decode_group_record
 from barnabas.protocol.coordinator_records.group_metadata import GroupMetadataValue
 from barnabas.protocol.messages.join_group import JoinGroupResponse
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
+from tests.support.examples import examples
 from tests.support.talk.classic_talk import GROUP, Asked, ClassicTalk, TalkingMember
 
 INSTANCES = ("static-x", "static-y")
@@ -391,7 +392,7 @@ def facts(group: ClassicGroup) -> tuple[object, ...]:
 
 TestClassicGroups = ClassicGroupMachine.TestCase
 TestClassicGroups.settings = settings(
-    max_examples=500,
+    max_examples=examples(500),
     stateful_step_count=20,
     derandomize=True,
     database=None,

@@ -10,6 +10,7 @@ from barnabas.model.errors import WireError
 from barnabas.protocol.apis import APIS, OTHERS, message_class, request_class, response_class
 from barnabas.protocol.codec import decode_exact, decoder, encoder, parts_encoder
 from barnabas.protocol.message import Message
+from tests.support.examples import examples
 from tests.support.talk.random_messages import random_message
 
 CLASSES = [
@@ -92,11 +93,12 @@ def mutated(encoded: bytearray, rng: Random) -> bytearray:
     return broken
 
 
-@settings(few, max_examples=300)
+@settings(few, max_examples=examples(300))
 @given(junk=st.binary(max_size=64), index=st.integers(0, len(CLASSES) - 1))
 def test_junk_decodes_or_is_refused(junk: bytes, index: int) -> None:
     for version in versions(CLASSES[index]):
         try:
-            decoder(CLASSES[index], version)(junk, 0)
+            _, end = decoder(CLASSES[index], version)(junk, 0)
         except WireError:
             continue
+        assert 0 <= end <= len(junk)

@@ -1,4 +1,4 @@
-"""The short way of OffsetCommit and the long one agree byte for byte, on the wire and on disk."""
+"""The fast path of OffsetCommit and the handler agree byte for byte, on the wire and on disk."""
 
 from pathlib import Path
 
@@ -15,7 +15,8 @@ from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsTopic,
 )
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from tests.support.talk.dialogue import Dialogue
+from tests.support.examples import examples
+from tests.support.talk.dialogue import CLIENT, Dialogue
 from tests.support.talk.offset_requests import (
     At,
     Position,
@@ -26,17 +27,16 @@ from tests.support.talk.offset_requests import (
 from tests.support.talk.requests import create_topic
 
 COMMITS = range(2, 11)
-OFFSET_COMMIT = 8
 
 
 class Member:
-    """Somebody who commits over one connection, the long way or the short way."""
+    """A member that commits over one connection, with or without the fast path."""
 
-    def __init__(self, folder: Path, *, short: bool) -> None:
+    def __init__(self, folder: Path, *, fast: bool) -> None:
         self.talk = Dialogue(folder, {"groups.offsets_partitions": 2})
-        self.shapes = Shapes(self.talk.node) if short else None
+        self.shapes = Shapes(self.talk.node).of(CLIENT) if fast else None
         self.prefix_bytes = 0
-        self.short = 0
+        self.fast_answers = 0
         find_coordinator(self.talk)
         self.topic_id = create_topic(self.talk, "a", 3)
 
@@ -49,9 +49,9 @@ class Member:
         if self.shapes is not None and self.prefix_bytes:
             known = self.shapes.answer(frame, self.prefix_bytes, self.talk.now_ms)
             if known is not None:
-                self.short += 1
+                self.fast_answers += 1
                 return known[4:] if isinstance(known, bytes) else self._when_done(known)
-        answer, context = dispatch(self.talk.node, frame, "test", self.talk.now_ms, self.shapes)
+        answer, context = dispatch(self.talk.node, frame, CLIENT, self.talk.now_ms, self.shapes)
         self.prefix_bytes = context.prefix_bytes
         assert isinstance(answer, Pending)
         return self._when_done(answer)
@@ -83,7 +83,7 @@ steps = st.tuples(
 )
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=examples(25), deadline=None, derandomize=True)
 @given(
     version=st.sampled_from(COMMITS),
     kinds=st.lists(steps, min_size=1, max_size=3),
@@ -96,70 +96,70 @@ def test_both_ways_answer_and_store_the_same(
     data: st.DataObject,
 ) -> None:
     folder = tmp_path_factory.mktemp("twins")
-    long, short = Member(folder / "long", short=False), Member(folder / "short", short=True)
+    slow, fast = Member(folder / "slow", fast=False), Member(folder / "fast", fast=True)
     for group, kind in data.draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=10)):
         shift = data.draw(st.integers(0, 1000))
         asked: dict[At, int | Position] = {
             ("a", partition): position._replace(offset=position.offset // 2 + shift)
             for partition, position in kind.items()
         }
-        assert long.commit(group, asked, version) == short.commit(group, asked, version)
-        for member in (long, short):
+        assert slow.commit(group, asked, version) == fast.commit(group, asked, version)
+        for member in (slow, fast):
             member.talk.pass_time(10)
     for group in ("g", "h"):
-        assert committed(long.talk, group) == committed(short.talk, group)
+        assert committed(slow.talk, group) == committed(fast.talk, group)
     # The ids of the topics differ between the two nodes.
-    ids = (bytes(long.topic_id), bytes(short.topic_id))
-    assert [text.replace(ids[0], ids[1])[61:] for text in long.stored()] == [
-        text[61:] for text in short.stored()
+    ids = (bytes(slow.topic_id), bytes(fast.topic_id))
+    assert [text.replace(ids[0], ids[1])[61:] for text in slow.stored()] == [
+        text[61:] for text in fast.stored()
     ]
 
 
 @pytest.mark.parametrize("version", COMMITS)
-def test_the_short_way_is_taken(tmp_path: Path, version: int) -> None:
-    member = Member(tmp_path, short=True)
+def test_the_fast_path_is_taken(tmp_path: Path, version: int) -> None:
+    member = Member(tmp_path, fast=True)
     for offset in range(5):
         member.commit("g", {("a", 0): offset, ("a", 2): offset}, version)
-    assert member.short == 3
+    assert member.fast_answers == 3
     assert committed(member.talk, "g") == {("a", 0): Position(4), ("a", 2): Position(4)}
 
 
-def test_a_member_that_connects_often_keeps_the_short_way(tmp_path: Path) -> None:
-    member = Member(tmp_path, short=True)
+def test_a_member_that_connects_often_keeps_the_fast_path(tmp_path: Path) -> None:
+    member = Member(tmp_path, fast=True)
     for connection in range(2 * LESSONS_MAX):
         member.prefix_bytes = 0
         for offset in range(2):
             member.commit("g", {("a", 0): 10 * connection + offset}, 9)
-    assert member.short == 2 * LESSONS_MAX - 1
+    assert member.fast_answers == 2 * LESSONS_MAX - 1
     assert committed(member.talk, "g") == {("a", 0): Position(20 * LESSONS_MAX - 9)}
 
 
 def test_a_new_leader_epoch_is_learnt_anew(tmp_path: Path) -> None:
-    member = Member(tmp_path, short=True)
+    member = Member(tmp_path, fast=True)
     for epoch in (1, 2):
         for offset in range(4):
             member.commit("g", {("a", 0): Position(offset, epoch, "")}, 9)
-    assert member.short == 2 + 3
+    assert member.fast_answers == 2 + 3
 
 
 def test_it_ends_with_the_topic(tmp_path: Path) -> None:
-    member = Member(tmp_path, short=True)
+    member = Member(tmp_path, fast=True)
     for offset in range(3):
         member.commit("g", {("a", 0): offset}, 9)
-    assert member.short == 1
+    assert member.fast_answers == 1
     member.talk.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name="a")]))
     refused = member.commit("g", {("a", 0): 3}, 9)
-    assert member.short == 1
-    unknown = Member(tmp_path / "other", short=False).commit("g", {("b", 0): 3}, 9)
+    assert member.fast_answers == 1
+    unknown = Member(tmp_path / "other", fast=False).commit("g", {("b", 0): 3}, 9)
     assert refused[4:] == unknown[4:].replace(b"b", b"a")
 
 
 def test_a_topic_that_grows_changes_nothing(tmp_path: Path) -> None:
-    member = Member(tmp_path, short=True)
+    member = Member(tmp_path, fast=True)
     for offset in range(3):
         member.commit("g", {("a", 0): offset}, 9)
     grown = CreatePartitionsTopic(name="a", count=5, assignments=None)
     member.talk.ask(CreatePartitionsRequest(topics=[grown], timeout_ms=1000))
     member.commit("g", {("a", 0): 9}, 9)
-    assert member.short == 2
+    assert member.fast_answers == 2
     assert committed(member.talk, "g") == {("a", 0): Position(9)}

@@ -6,7 +6,6 @@ or one request an event, a socket that has no room, syncs that take their time a
 pauses it. A quota also leaves records out of fetches, from some batch on, and does nothing else.
 """
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -23,10 +22,11 @@ from barnabas.protocol.messages.produce import (
     TopicProduceData,
 )
 from barnabas.sim.edge import Limits
+from tests.support.examples import LONG
 from tests.support.talk.one_connection import Asked, OneConnection, decoded
 from tests.support.talk.requests import batch, fetch_request
 
-EXAMPLES = int(os.environ.get("CONNECTION_EXAMPLES", "150"))
+EXAMPLES = 2000 if LONG else 100
 TOPICS = ["plain", "other"]
 OLD = "old"
 IDLE = "idle"
@@ -157,7 +157,7 @@ def restore(answers: list[Message], wanted: list[Message]) -> None:
 few = settings(
     max_examples=EXAMPLES,
     deadline=None,
-    derandomize=EXAMPLES <= 150,
+    derandomize=not LONG,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 

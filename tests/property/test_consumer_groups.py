@@ -25,13 +25,14 @@ from hypothesis.stateful import (
 
 from barnabas.groups.consumer import protocol, reconciliation
 from barnabas.groups.consumer.assignors.spec import Slot
-from barnabas.groups.consumer.member import Standing
+from barnabas.groups.consumer.consumer_member import Standing
 from barnabas.groups.consumer.reconciliation import Owned, Target
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+from tests.support.examples import examples
 from tests.support.talk.consumer_talk import ConsumerTalk, TalkingMember
 
 TOPICS = ["one", "two", "three"]
@@ -203,7 +204,7 @@ class Groups(RuleBasedStateMachine):
 
 
 LIMITS = settings(
-    max_examples=60,
+    max_examples=examples(60),
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
@@ -227,6 +228,8 @@ def nobody_is_waited_for(
 @pytest.mark.parametrize("mutant", [everything_is_free, nobody_is_waited_for])
 def test_the_checks_bite(mutant: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "reconcile", mutant)
-    few = settings(LIMITS, database=None, derandomize=True, phases=[Phase.generate])
+    enough = settings(
+        LIMITS, max_examples=60, database=None, derandomize=True, phases=[Phase.generate]
+    )
     with pytest.raises(AssertionError):
-        run_state_machine_as_test(Groups, settings=few)
+        run_state_machine_as_test(Groups, settings=enough)

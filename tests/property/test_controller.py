@@ -25,9 +25,10 @@ from barnabas.controller import brokers, elections, in_sync, placement
 from barnabas.controller.partition_change import in_order
 from barnabas.controller.topic_rules import rules_of
 from barnabas.metadata.image import Image, PartitionImage
-from barnabas.metadata.records import MetadataRecord
+from barnabas.metadata.metadata_records import MetadataRecord
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.alter_partition import BrokerState
+from tests.support.examples import examples
 from tests.support.talk.controller_talk import SESSION_MS, ControllerTalk
 
 NODES = [1, 2, 3, 4]
@@ -176,7 +177,7 @@ class Controller(RuleBasedStateMachine):
     def _produce(self, name: str) -> None:
         now, data = self.partition(name), self.data[name]
         topic = self.talk.image.topics[name]
-        if now.leader == -1 or not rules_of(topic, self.talk.defaults).enough(now):
+        if now.leader == -1 or not rules_of(topic, self.talk.defaults).has_enough_in_sync(now):
             return
         in_flight = [p for p in self.proposals if p.name == name and p.seen == now]
         needed = {*now.isr, *(member for p in in_flight for member in p.members)}
@@ -294,7 +295,7 @@ class Controller(RuleBasedStateMachine):
             assert live == now.isr or len(now.isr) == 1
             assert not now.eligible or not rules_of(
                 self.talk.image.topics[name], self.talk.defaults
-            ).enough(now)
+            ).has_enough_in_sync(now)
 
     @invariant()
     def whoever_may_lead_holds_everything(self) -> None:
@@ -336,12 +337,16 @@ class Controller(RuleBasedStateMachine):
 
 
 LIMITS = settings(
-    max_examples=100,
+    max_examples=examples(100),
     stateful_step_count=50,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
+
+
+ALL_EXAMPLES = settings(LIMITS, max_examples=100, phases=[Phase.generate])
+"""A missing rule shows in some examples only."""
 
 
 def test_nothing_is_lost() -> None:
@@ -362,7 +367,7 @@ def _no_records(*_: object) -> list[MetadataRecord]:
         (in_sync, "knows_this_partition", lambda partition, epoch: None),
         (in_sync, "is_available", lambda image, node_id: True),
         (in_sync, "may_be_in_sync", _any_process),
-        (brokers, "keeps_its_word", lambda known, request, rules: True),
+        (brokers, "has_all_acknowledged", lambda known, request, rules: True),
         (elections, "configs_changed", _no_records),
     ],
 )
@@ -374,10 +379,10 @@ def test_without_a_rule_it_is_noticed(
     """
     monkeypatch.setattr(module, rule_name, without)
     with pytest.raises(AssertionError):
-        run_state_machine_as_test(Controller, settings=settings(LIMITS, phases=[Phase.generate]))
+        run_state_machine_as_test(Controller, settings=ALL_EXAMPLES)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=examples(200), deadline=None, derandomize=True)
 @given(
     partitions=st.integers(1, 40),
     copies=st.integers(1, 6),
@@ -393,7 +398,7 @@ def test_placement_is_even(partitions: int, copies: int, brokers_there: int, sta
     _assert_even([replicas[0] for replicas in placed], brokers_there)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=examples(200), deadline=None, derandomize=True)
 @given(
     partitions=st.integers(1, 30),
     copies=st.integers(1, 5),

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from barnabas.metadata.image import Image
-from barnabas.metadata.records import ClusterFormed, ProducerIdsReserved
+from barnabas.metadata.metadata_records import ClusterFormed, ProducerIdsReserved
 from barnabas.protocol.records import TRANSACTIONAL, Record, parse_header, records
 from barnabas.storage import compaction
 from barnabas.storage.log import Log, LogSettings

@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
+from barnabas.telemetry.collect.exporter_pages import PageReader
 from barnabas.telemetry.collect.exposition import parse_line
-from barnabas.telemetry.collect.pages import PageReader
-from barnabas.telemetry.samples.messages import Snapshot
 from barnabas.telemetry.samples.readings import Refusal, Tally
+from barnabas.telemetry.samples.sample_messages import Snapshot
+from tests.support.examples import examples
 
 NAME_LETTERS = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_:")
 DIGITS = set("0123456789")
@@ -235,7 +236,7 @@ def page_rows(draw: st.DrawFn) -> list[str]:
 
 
 @given(page_rows())
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_the_reader_with_a_memory_equals_a_simple_reader(pages: list[str]) -> None:
     reader = PageReader(where="p", default_hostname="h")
     for page in pages:

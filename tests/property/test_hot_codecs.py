@@ -14,10 +14,11 @@ from barnabas.protocol.codec import decoder, encoder
 from barnabas.protocol.current_leader import Endpoint, Leader
 from barnabas.protocol.messages import fetch as fetch_messages
 from barnabas.protocol.messages import produce as produce_messages
+from tests.support.examples import examples
 from tests.support.talk.random_messages import random_message
 
 several = settings(
-    max_examples=20,
+    max_examples=examples(20),
     derandomize=True,
     database=None,
     deadline=None,

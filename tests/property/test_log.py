@@ -28,6 +28,7 @@ from barnabas.storage.segment import Segment
 from barnabas.storage.trimming import advance_start, drop_segments
 from tests.support.disks.log_model import LogModel, ModelBatch
 from tests.support.disks.memory_disk import MemoryDisk
+from tests.support.examples import examples
 from tests.support.talk.batches import (
     append,
     batches_in,
@@ -441,6 +442,7 @@ class LogMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         if hasattr(self, "log") and sys.exc_info()[0] is None:
             self.check_everything()
+            self.finish_swap()
             self.reopen()
             self.check_everything()
 
@@ -456,7 +458,7 @@ class LogMachine(RuleBasedStateMachine):
             recovery_point=self.recovery_point,
         )
         # A crash may take small files that can be made anew, and segments nobody was promised.
-        harmless = () if clean else ("made anew", "do not follow")
+        harmless = () if clean else ("rebuilt", "do not follow")
         serious = [p for p in recovered.problems if not any(h in p for h in harmless)]
         assert serious == [], serious
         return recovered.log
@@ -515,7 +517,7 @@ class LogMachine(RuleBasedStateMachine):
 
 TestLog = LogMachine.TestCase
 TestLog.settings = settings(
-    max_examples=300,
+    max_examples=examples(300),
     stateful_step_count=40,
     derandomize=True,
     database=None,

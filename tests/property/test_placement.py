@@ -6,11 +6,11 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.cli.leadership import Leadership
-from barnabas.cli.placement import Copies, Seat, arrange, drain, moved
-from barnabas.cli.scopes import Place
+from barnabas.admin.preferred_leaders import Leadership
+from barnabas.admin.replica_placement import Replicas, Seat, arrange, drain, moved
+from barnabas.admin.scopes import Place
 
-Layout = dict[Place, Copies]
+Layout = dict[Place, Replicas]
 
 
 @st.composite
@@ -101,7 +101,7 @@ def test_any_number_of_copies_can_be_asked_for(
 ) -> None:
     before = data.draw(layouts(nodes))
     brokers = seats(max(nodes, wanted))
-    layout = after(before, arrange(before, brokers, copies=wanted))
+    layout = after(before, arrange(before, brokers, replication_factor=wanted))
     assert all(len(set(copies)) == len(copies) == wanted for copies in layout.values())
     for place, copies in layout.items():
         if len(before[place]) == wanted == nodes:

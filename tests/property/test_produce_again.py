@@ -1,4 +1,4 @@
-"""The short way of Produce and the long one must agree, byte for byte."""
+"""The fast path of Produce and the handler must agree, byte for byte."""
 
 from random import Random
 from weakref import ref
@@ -23,6 +23,7 @@ from barnabas.protocol.messages.produce import (
 )
 from barnabas.protocol.records import Record, build
 from barnabas.server.disk import OsDisk
+from tests.support.talk.dialogue import CLIENT
 
 NOW_MS = 1_700_000_000_000
 VERSIONS = range(3, 14)
@@ -32,28 +33,28 @@ DELETE_T = b"\0\x14\0\x01\0\0\0\x01\0\x04test" + encoder(DeleteTopicsRequest, 1)
 
 
 class Twin:
-    """A node that is asked the long way or the short way."""
+    """A node that answers with or without the fast path."""
 
     def __init__(self, folder: str, flush: str) -> None:
         flags = {"broker.data_dir": folder, "storage.flush": flush, "broker.default_partitions": 2}
         self.node = Node(config.load(None, {}, flags), OsDisk(), Random(7))
         self.node.start(NOW_MS)
-        self.shapes = Shapes(self.node)
+        self.shapes = Shapes(self.node).of(CLIENT)
         self.prefix_bytes = 0
-        self.short = 0
+        self.fast_answers = 0
         created = self.node.auto_create("t", NOW_MS)
         self._sync()
         assert created.done
 
-    def ask(self, frame: bytes, *, short: bool) -> bytes:
+    def ask(self, frame: bytes, *, fast: bool) -> bytes:
         view = memoryview(bytearray(frame))
-        if short and self.prefix_bytes:
+        if fast and self.prefix_bytes:
             known = self.shapes.answer(view, self.prefix_bytes, NOW_MS)
             if known is not None:
-                self.short += 1
+                self.fast_answers += 1
                 return known[4:] if isinstance(known, bytes) else self._when_done(known)
-        shapes = self.shapes if short else None
-        answer, context = dispatch(self.node, view, "test", NOW_MS, shapes)
+        shapes = self.shapes if fast else None
+        answer, context = dispatch(self.node, view, CLIENT, NOW_MS, shapes)
         self.prefix_bytes = context.prefix_bytes
         assert answer is not None
         if isinstance(answer, Pending):
@@ -109,49 +110,49 @@ def test_both_ways_answer_the_same(
     dialogue: list[tuple[int, int, int, int, bool]],
 ) -> None:
     folder = tmp_path_factory.mktemp("twins")
-    long, short = Twin(f"{folder}/long", flush), Twin(f"{folder}/short", flush)
+    slow, fast = Twin(f"{folder}/slow", flush), Twin(f"{folder}/fast", flush)
     for step in dialogue:
-        frame = request(version, long, step)
-        assert long.ask(frame, short=False) == short.ask(frame, short=True)
+        frame = request(version, slow, step)
+        assert slow.ask(frame, fast=False) == fast.ask(frame, fast=True)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_short_way_is_taken(tmp_path: object, version: int) -> None:
+def test_the_fast_path_is_taken(tmp_path: object, version: int) -> None:
     twin = Twin(f"{tmp_path}/data", "interval")
     for _ in range(5):
-        twin.ask(request(version, twin, (0, -1, 1, 100, False)), short=True)
-    assert twin.short == (4 if version >= 7 else 0)
+        twin.ask(request(version, twin, (0, -1, 1, 100, False)), fast=True)
+    assert twin.fast_answers == (4 if version >= 7 else 0)
 
 
 def test_a_deleted_topic_is_not_written_to(tmp_path: object) -> None:
     twin = Twin(f"{tmp_path}/data", "interval")
     frame = request(9, twin, (0, -1, 1, 100, False))
-    twin.ask(frame, short=True)
+    twin.ask(frame, fast=True)
     twin.node.partitions["t", 0].retire()  # type: ignore[index]
-    twin.ask(frame, short=True)
-    assert twin.short == 0
+    twin.ask(frame, fast=True)
+    assert twin.fast_answers == 0
 
 
 def test_a_known_shape_keeps_no_file_of_a_deleted_topic(tmp_path: object) -> None:
     twin = Twin(f"{tmp_path}/data", "interval")
     frame = request(9, twin, (0, -1, 1, 100, False))
-    twin.ask(frame, short=True)
-    twin.ask(frame, short=True)
-    assert twin.short == 1
+    twin.ask(frame, fast=True)
+    twin.ask(frame, fast=True)
+    assert twin.fast_answers == 1
     file = ref(twin.node.find("t", 0).log.active.file)
     assert file() is not None
-    twin.ask(DELETE_T, short=False)
+    twin.ask(DELETE_T, fast=False)
     twin.node.commits.unsynced.clear()  # as the clock does, a moment later
     assert file() is None
     assert twin.shapes.answer(memoryview(bytearray(frame)), twin.prefix_bytes, NOW_MS) is None
 
 
-def test_what_is_shorter_than_the_last_request_goes_the_long_way(tmp_path: object) -> None:
+def test_what_is_shorter_than_the_last_request_takes_the_handler(tmp_path: object) -> None:
     twin = Twin(f"{tmp_path}/data", "interval")
     frame = request(9, twin, (0, -1, 1, 100, False))
-    twin.ask(frame, short=True)
+    twin.ask(frame, fast=True)
     assert (
         twin.shapes.answer(memoryview(frame)[: twin.prefix_bytes - 1], twin.prefix_bytes, 0) is None
     )
-    twin.ask(frame, short=True)
-    assert twin.short == 1
+    twin.ask(frame, fast=True)
+    assert twin.fast_answers == 1

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from barnabas.model.errors import ApiError
-from barnabas.node.partition import Partition
+from barnabas.node.partitions.partition import Partition
 from barnabas.protocol.records import records
 from barnabas.storage.trimming import drop_segments
 from tests.support.raft.replica_set import ReplicaSet, Stand
@@ -63,8 +63,8 @@ class Story:
         self.sent += 1
         content = f"record {self.sent}".encode()
         try:
-            partition.check_replicas()
-            appended = partition.append(make_batch([(b"k", content)]), 1_000)
+            partition.leader.check_min_isr()
+            appended = partition.leader.append(make_batch([(b"k", content)]), 1_000)
         except ApiError:
             return
 

@@ -14,6 +14,7 @@ from barnabas.storage.log import RESUME_FILE, Log, LogSettings
 from barnabas.storage.recovery import open_log
 from barnabas.storage.segment import Segment, Totals
 from tests.support.disks.memory_disk import MemoryDisk
+from tests.support.examples import examples
 from tests.support.talk.batches import append, make_batch, make_marker, read_all
 
 FOLDER = "data/topics/orders/0"
@@ -121,7 +122,7 @@ def state(log: Log) -> dict[str, object]:
 
 
 @given(seed=st.integers(0, 1 << 48), compacts=st.booleans())
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 def test_a_resume_point_changes_nothing_but_the_time_it_takes(seed: int, *, compacts: bool) -> None:
     story = Story(Random(seed), compacts=compacts)
     for _ in range(4):

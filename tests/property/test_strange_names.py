@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from barnabas.server.disk import OsDisk
 from barnabas.storage.log import LogSettings
 from barnabas.storage.recovery import Recovered, open_log
+from tests.support.examples import examples
 from tests.support.talk.batches import append, make_batch, read_all
 
 SMALL = LogSettings(segment_bytes=300, index_interval_bytes=100)
@@ -89,7 +90,7 @@ def check(folder: Path, files: set[str], folders: set[str], *, clean: bool) -> N
 @given(
     files=st.sets(strange, max_size=4), folders=st.sets(folders, max_size=3), clean=st.booleans()
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_strange_names_are_ignored_and_left_alone(
     files: set[str], folders: set[str], *, clean: bool
 ) -> None:

@@ -18,6 +18,7 @@ from barnabas.storage.times import Found
 from barnabas.storage.walk import batches_of
 from tests.support.disks.log_changes import advance_start
 from tests.support.disks.memory_disk import MemoryDisk
+from tests.support.examples import examples
 
 FOLDER = "data/orders/0"
 
@@ -81,7 +82,7 @@ def run(look: Steps[Found | None], meanwhile: Callable[[], None] = lambda: None)
         return found
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(
     content=batches,
     segment_bytes=st.sampled_from([1, 300, 1 << 20]),
@@ -115,7 +116,7 @@ def test_the_same_is_found_as_by_opening_every_batch(
             assert run(log.max_timestamp_record(limit, Work())) == latest(log, limit)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(content=batches, seed=st.integers(0, 2**32))
 def test_a_log_that_changes_meanwhile_is_looked_at_again(
     content: list[tuple[list[int], Codec, int]], seed: int

@@ -15,8 +15,9 @@ from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.errors import ErrorCode
 from barnabas.model.ids import TopicPartition
 from barnabas.model.pending import Pending
-from barnabas.transactions.machine import Wanted
 from barnabas.transactions.state import Transaction
+from barnabas.transactions.transaction_machine import Wanted
+from tests.support.examples import examples
 from tests.support.talk.dialogue import Dialogue, Exchange
 from tests.support.talk.markers import Markers
 from tests.support.talk.requests import create_topic
@@ -150,14 +151,14 @@ class World:
         return ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=examples(40), deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**32))
 def test_whatever_becomes_of_the_markers(
     tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
     markers = Markers()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("barnabas.node.markers.write_marker", markers.write)
+        patch.setattr("barnabas.node.coordination.marker_writing.write_marker", markers.write)
         talk = Dialogue(tmp_path_factory.mktemp("ends"), {"transactions.log_partitions": 1})
         create_topic(talk, "a", 3)
         find_coordinator(talk)

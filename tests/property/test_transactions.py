@@ -24,8 +24,9 @@ from barnabas.model.ids import TopicPartition
 from barnabas.model.pending import Pending
 from barnabas.protocol.coordinator_codec import decode_transaction_record
 from barnabas.transactions import transitions
-from barnabas.transactions.machine import ASK_AGAIN, Wanted
 from barnabas.transactions.state import State, Transaction, from_stored
+from barnabas.transactions.transaction_machine import ASK_AGAIN, Wanted
+from tests.support.examples import examples
 from tests.support.talk.transactions import TIMEOUT_MS, TransactionTalk
 
 NAMES = ("one", "two")
@@ -215,7 +216,7 @@ class World:
             answer.when_done(told)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=examples(150), deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**32), steps=st.integers(10, 150))
 def test_whatever_comes(seed: int, steps: int) -> None:
     world = World(Random(seed))
@@ -224,7 +225,7 @@ def test_whatever_comes(seed: int, steps: int) -> None:
     world.settle()
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=examples(50), deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**32))
 def test_with_few_epochs(seed: int) -> None:
     """The same where producer ids are used up after three transactions."""

@@ -14,17 +14,17 @@ import pytest
 from barnabas.controller import brokers, in_sync, partition_change
 from barnabas.model.endings import Endings
 from barnabas.model.errors import ApiError
-from barnabas.node.controlling import Controlling
-from barnabas.node.copying import LocalCopy
-from barnabas.node.endings import Ending
-from barnabas.node.partition import Partition
-from barnabas.node.replicas import Replicas
+from barnabas.node.cluster.controlling import Controlling
+from barnabas.node.cluster.local_replicas import Replicas
+from barnabas.node.coordination.transaction_endings import Ending
+from barnabas.node.partitions.follower_replica import FollowerReplica
+from barnabas.node.partitions.partition import Partition
 from barnabas.raft.quorum_state import QuorumStateFile
 from barnabas.replication import in_sync as replication
 from barnabas.replication.in_sync import InSync
-from barnabas.sim.cluster_faults import ClusterFaults
 from barnabas.sim.cluster_run import run_cluster
-from barnabas.sim.faults import Faults
+from barnabas.sim.faults.cluster_fault_rates import ClusterFaults
+from barnabas.sim.faults.fault_rates import Faults
 from barnabas.sim.scenario import Theme
 from barnabas.storage.log import Log
 from barnabas.storage.producers import ProducerStates
@@ -38,13 +38,13 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 
 def cut_to_high_watermark(patch: pytest.MonkeyPatch) -> None:
     """A follower gives up everything above its own high watermark (KIP-101)."""
-    original = LocalCopy.begin
+    original = FollowerReplica.begin
 
     def begin(self: Any) -> None:
-        self._cut(self._partition.high_watermark)
+        self._log.truncate_to(self._partition.high_watermark)
         original(self)
 
-    patch.setattr(LocalCopy, "begin", begin)
+    patch.setattr(FollowerReplica, "begin", begin)
 
 
 def nobody_diverges(patch: pytest.MonkeyPatch) -> None:
@@ -73,7 +73,7 @@ def watermark_moves_while_short(patch: pytest.MonkeyPatch) -> None:
 
 def one_copy_is_enough(patch: pytest.MonkeyPatch) -> None:
     """A leader alone in its ISR takes acks=all, and moves the high watermark."""
-    patch.setattr(InSync, "is_short", property(lambda _: False))
+    patch.setattr(InSync, "is_under_min_isr", property(lambda _: False))
 
 
 def joins_below_high_watermark(patch: pytest.MonkeyPatch) -> None:
@@ -146,7 +146,7 @@ def stopping_replicas_join(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         Replicas,
         "_active_epoch",
-        lambda self, broker: self._node.image.brokers[broker].broker_epoch,
+        lambda self, broker: self._host.image.brokers[broker].broker_epoch,
     )
 
 
@@ -157,12 +157,12 @@ def nobody_is_eligible(patch: pytest.MonkeyPatch) -> None:
 
 def unclean_restarts_are_trusted(patch: pytest.MonkeyPatch) -> None:
     """A broker that lost power keeps its place, whatever it lost (KIP-966)."""
-    patch.setattr(brokers, "keeps_its_word", lambda *_: True)
+    patch.setattr(brokers, "has_all_acknowledged", lambda *_: True)
 
 
 def copies_know_no_producers(patch: pytest.MonkeyPatch) -> None:
     """A follower does not remember producers: after a failover, a retry is appended again."""
-    original = Log.append_copied
+    original = Log.append_replicated
 
     def append(self: Any, *rest: Any) -> Any:
         before = self.producers
@@ -172,7 +172,7 @@ def copies_know_no_producers(patch: pytest.MonkeyPatch) -> None:
         finally:
             self.producers = before
 
-    patch.setattr(Log, "append_copied", append)
+    patch.setattr(Log, "append_replicated", append)
 
 
 def epoch_stays_at_end(patch: pytest.MonkeyPatch) -> None:
@@ -218,7 +218,7 @@ def markers_of_moved_copies_are_given_up(patch: pytest.MonkeyPatch) -> None:
     original = Ending._refused
 
     def refused(self: Any, partition: Any, delay_ms: int, error: Exception) -> None:
-        if isinstance(error, ApiError) and partition not in self._node.partitions:
+        if isinstance(error, ApiError) and partition not in self._host.partitions:
             self._written(partition)
         else:
             original(self, partition, delay_ms, error)
@@ -245,7 +245,7 @@ KILLS = ClusterFaults(
     machine=Faults(delay_ms_max=20, sync_ms_max=10, kill_gap_ms=3_000, power_cut_gap_ms=4_000),
     targeted=0.9,
     down_ms_max=1_500,
-    ambush=0.5,
+    triggered=0.5,
 )
 """Leaders die, most of them just when it matters."""
 WEAK = ClusterFaults(
@@ -253,7 +253,7 @@ WEAK = ClusterFaults(
     machine=Faults(delay_ms_max=20, sync_ms_max=10, power_cut_gap_ms=1_500),
     targeted=0.5,
     down_ms_max=1_500,
-    ambush=0.3,
+    triggered=0.3,
     isolation_gap_ms=2_000,
     standstill_gap_ms=3_000,
 )
@@ -261,7 +261,7 @@ WEAK = ClusterFaults(
 CUTS = ClusterFaults(
     machine=Faults(delay_ms_max=20, sync_ms_max=10, late_ms_max=3_000, break_gap_ms=1_000),
     targeted=0.9,
-    ambush=0.2,
+    triggered=0.2,
     isolation_gap_ms=1_500,
     cut_gap_ms=1_500,
     lane_gap_ms=300,

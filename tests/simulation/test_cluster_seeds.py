@@ -4,13 +4,10 @@ python -m barnabas.sim --world cluster --seed 17 --trace      shows what happene
 make sim SEEDS=10000                                          runs many, in both kinds of worlds
 """
 
-import os
-import subprocess
-import sys
-
 import pytest
 
 from barnabas.sim.cluster_run import run_cluster
+from tests.support.other_process import printed_elsewhere
 
 SEEDS = 12
 MORE_SEEDS = 300
@@ -36,19 +33,7 @@ def test_a_seed_replays_a_run() -> None:
 
 
 def test_another_process_sees_the_same() -> None:
-    digests = {_digest_elsewhere(hash_seed) for hash_seed in ("0", "1")}
-    assert digests == {run_cluster(REPLAYED).digest}
-
-
-def _digest_elsewhere(hash_seed: str) -> str:
     code = (
         f"from barnabas.sim.cluster_run import run_cluster; print(run_cluster({REPLAYED}).digest)"
     )
-    found = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": "src"},
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return found.stdout.strip()
+    assert printed_elsewhere(code) == {run_cluster(REPLAYED).digest}

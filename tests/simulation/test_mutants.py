@@ -10,20 +10,21 @@ from typing import Any
 
 import pytest
 
-from barnabas.groups.classic.group import ClassicGroup
+from barnabas.groups.classic.classic_group import ClassicGroup
 from barnabas.groups.consumer import reconciliation
-from barnabas.groups.consumer.group import ConsumerGroup
+from barnabas.groups.consumer.consumer_group import ConsumerGroup
 from barnabas.groups.offset_store import OffsetStore
 from barnabas.groups.offsets import Offsets
 from barnabas.model.pending import Pending
-from barnabas.node import shard
-from barnabas.node.endings import Ending
-from barnabas.node.partition import Partition
+from barnabas.node.coordination import coordinator_shard as shard
+from barnabas.node.coordination.transaction_endings import Ending
+from barnabas.node.partitions.partition import Partition
+from barnabas.node.partitions.watermark import Watermark
 from barnabas.server.connection import Connection
-from barnabas.sim.faults import Faults
+from barnabas.sim.clients.transactional_producer import TransactionalProducer
+from barnabas.sim.faults.fault_rates import Faults
 from barnabas.sim.run import run
 from barnabas.sim.scenario import Theme
-from barnabas.sim.transactional import TransactionalProducer
 from barnabas.storage import snapshots
 from barnabas.storage.producers import Producer, ProducerStates
 from barnabas.transactions import transitions
@@ -41,7 +42,7 @@ def reply_before_commit(patch: pytest.MonkeyPatch) -> None:
         if outcome.records:
             self._append(outcome)
         answer: Pending[Any] = Pending()
-        shard._let_go(outcome, answer)
+        shard._respond(outcome, answer)
         return answer
 
     patch.setattr(shard.Shard, "run", run_unsafely)
@@ -49,7 +50,7 @@ def reply_before_commit(patch: pytest.MonkeyPatch) -> None:
 
 def acknowledge_before_sync(patch: pytest.MonkeyPatch) -> None:
     """Acknowledged records are in the page cache alone."""
-    patch.setattr(Partition, "when_safe", lambda self, offset, action, gone=None: action())
+    patch.setattr(Watermark, "when_safe", lambda self, offset, action, cancelled=None: action())
 
 
 def markers_before_prepare(patch: pytest.MonkeyPatch) -> None:
@@ -142,7 +143,7 @@ def producers_half_remembered_at_start(patch: pytest.MonkeyPatch) -> None:
 
 def stable_up_to_high_watermark(patch: pytest.MonkeyPatch) -> None:
     """The last stable offset is the high watermark."""
-    patch.setattr(Partition, "last_stable_offset", property(lambda self: self.high_watermark))
+    patch.setattr(Watermark, "last_stable", property(lambda self: self.high))
 
 
 def nothing_is_aborted(patch: pytest.MonkeyPatch) -> None:

@@ -11,14 +11,14 @@ import pytest
 
 from barnabas.model.errors import StorageError
 from barnabas.raft import answering, replicas, voters
+from barnabas.raft.elections import Elections
 from barnabas.raft.following import Follower
 from barnabas.raft.leading import Leader
-from barnabas.raft.machine import Raft
-from barnabas.raft.membership import Membership
 from barnabas.raft.metadata_log import MetadataLog
 from barnabas.raft.quorum_state import QuorumState, QuorumStateFile
 from barnabas.raft.snapshots import NO_SNAPSHOT, Snapshots
-from barnabas.sim.raft_world import RaftFaults, play
+from barnabas.raft.voter_changes import VoterChanges
+from barnabas.sim.raft.raft_world import RaftFaults, play
 from barnabas.sim.world import InvariantError
 from barnabas.storage.changes import ChangeSteps, Sync
 
@@ -49,7 +49,7 @@ def fetch_before_sync(patch: pytest.MonkeyPatch) -> None:
 
 def any_reply_will_do(patch: pytest.MonkeyPatch) -> None:
     """Replies match requests."""
-    patch.setattr(Raft, "expects", lambda self, role: isinstance(self.role, type(role)))
+    patch.setattr(Elections, "expects", lambda self, role: isinstance(self.role, type(role)))
     patch.setattr(Follower, "is_awaited", lambda self, ticket: True)
 
 
@@ -71,9 +71,9 @@ def serves_at_once(patch: pytest.MonkeyPatch) -> None:
 
     def enter(self: Any) -> None:
         original(self)
-        if self.raft.role is self and not self.active:
+        if self.is_current and not self.active:
             self.active = True
-            self.raft.listener.became_active(self.raft.epoch)
+            self.elections.listener.became_active(self.elections.epoch)
 
     patch.setattr(Leader, "enter", enter)
 
@@ -81,21 +81,17 @@ def serves_at_once(patch: pytest.MonkeyPatch) -> None:
 def change_before_first_commit(patch: pytest.MonkeyPatch) -> None:
     """Membership changes after the leader's first commit: here before it, if none is under way as
     far as the leader knows."""
-
-    def may_change(self: Any) -> bool:
-        return bool(self._raft.log.history.offset < self._raft.high_watermark)
-
-    patch.setattr(Membership, "may_change", may_change)
+    patch.setattr(VoterChanges, "may_change", lambda self: self._is_set_committed())
 
 
 def change_during_another(patch: pytest.MonkeyPatch) -> None:
     """Membership changes one at a time."""
-    patch.setattr(Membership, "may_change", lambda self: self._leader.active)
+    patch.setattr(VoterChanges, "may_change", lambda self: self._leader.active)
 
 
 def many_changes_at_once(patch: pytest.MonkeyPatch) -> None:
     """Membership changes one at a time, after the leader's first commit."""
-    patch.setattr(Membership, "may_change", lambda self: True)
+    patch.setattr(VoterChanges, "may_change", lambda self: True)
 
 
 def voters_by_id(patch: pytest.MonkeyPatch) -> None:
@@ -136,7 +132,7 @@ def log_goes_before_its_snapshot(patch: pytest.MonkeyPatch) -> None:
 
 
 DUELS = RaftFaults(
-    storm_ms=4_000,
+    fault_ms=4_000,
     every_ms=60,
     restart_ms=10,
     resign=20,
@@ -178,7 +174,7 @@ SCHISMS = RaftFaults(
     every_ms=1_200,
     voters=4,
     spares=1,
-    schism=4,
+    two_leaders=4,
     heal=4,
     kill=0,
     power_cut=0,
@@ -234,7 +230,7 @@ LATE = {vote_forgotten, many_changes_at_once, change_during_another}
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_seed(seed: int) -> None:
     world = play(seed)
-    assert world.truth.end_offset > 0
+    assert world.history.end_offset > 0
 
 
 def test_a_seed_replays_byte_for_byte() -> None:

@@ -4,13 +4,13 @@ python -m barnabas.sim --seed 17 --trace      shows what happened in one
 make sim SEEDS=10000                          runs many
 """
 
-import os
 import subprocess
 import sys
 
 import pytest
 
 from barnabas.sim.run import run
+from tests.support.other_process import printed_elsewhere
 
 SEEDS = 100
 
@@ -34,20 +34,8 @@ def test_different_seeds_differ() -> None:
 
 
 def test_another_process_sees_the_same() -> None:
-    digests = {_digest_elsewhere(hash_seed) for hash_seed in ("0", "1")}
-    assert digests == {run(3).digest}
-
-
-def _digest_elsewhere(hash_seed: str) -> str:
     code = "from barnabas.sim.run import run; print(run(3).digest)"
-    found = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": "src"},
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return found.stdout.strip()
+    assert printed_elsewhere(code) == {run(3).digest}
 
 
 def test_the_command_shows_a_trace() -> None:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from barnabas.telemetry.findings.thresholds import Thresholds
 from barnabas.telemetry.jobs import alerting
-from barnabas.telemetry.lake import lake, tables
+from barnabas.telemetry.lake import lake, lake_tables
 from barnabas.telemetry.lake.lake import Lake, arrow_schema, batch_name
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def close_windows(place: Lake, batch_id: int, numbers: range) -> None:
         gold_row(number, gpu) for number in numbers for gpu in GPUS if gpu != "GPU-3" or number < 4
     ]
     if rows:
-        table = pa.Table.from_pylist(rows, arrow_schema(tables.GOLD))
+        table = pa.Table.from_pylist(rows, arrow_schema(lake_tables.GOLD))
         place.write_table("gold_10s", batch_name(batch_id), table)
     note = {"query": "gold", "batch": batch_id, "rows": len(rows), "watermark_us": 0, "open": {}}
     place.complete("gold_10s", note, [])
@@ -122,7 +122,7 @@ def test_alerts_reach_the_table_and_the_topic(spark: "SparkSession", place: Lake
     (first, *_) = next(iter(topic.batches.values()))
     key, alert = first
     assert key == "GPU-2/xid"
-    assert list(alert) == [each.name for each in tables.ALERTS]
+    assert list(alert) == [each.name for each in lake_tables.ALERTS]
     assert (alert["severity"], alert["first_seen"]) == ("critical", "2026-11-15T00:00:30.000Z")
     assert table[0]["first_seen"] == START + timedelta(seconds=30)
     found = rows_of(place, "findings")

@@ -13,9 +13,9 @@ from barnabas.telemetry.findings.assessment import FleetState, assess
 from barnabas.telemetry.findings.finding import Finding
 from barnabas.telemetry.findings.thresholds import Thresholds
 from barnabas.telemetry.jobs.alerting import reduced
-from barnabas.telemetry.lake import arrow, tables
+from barnabas.telemetry.lake import arrow, lake_tables
 from barnabas.telemetry.lake.lake import arrow_schema
-from barnabas.telemetry.samples.messages import Snapshot
+from barnabas.telemetry.samples.sample_messages import Snapshot
 from tests.support.pipelines.phase_findings import findings_of, silver_of
 from tests.support.pipelines.recorded_gold import (
     WINDOW_US,
@@ -23,12 +23,13 @@ from tests.support.pipelines.recorded_gold import (
     gold_rows,
     recorded_phases,
     recorded_samples,
+    training_window,
 )
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-GOLD = arrow_schema(tables.GOLD)
+GOLD = arrow_schema(lake_tables.GOLD)
 START = datetime(2026, 11, 15, tzinfo=UTC)
 GB = 1e9
 USUAL = Thresholds()
@@ -45,25 +46,10 @@ def assessed(
 
 def card(gpu: str, number: int = 0, **metrics: Any) -> dict[str, Any]:
     """Return a window of a card that trains in health, with profiling counters."""
-    start = START + timedelta(seconds=10 * number)
     healthy = {
-        "window_start": start,
-        "window_end": start + timedelta(seconds=10),
-        "level": "gpu",
-        "gpu_id": gpu,
         "hostname": gpu,
         "model": "NVIDIA H200",
-        "gpu_util_mean": 96.0,
-        "gpu_util_p50": 97.0,
         "mem_copy_util_p50": 43.0,
-        "util_idle_share": 0.0,
-        "util_busy_share": 1.0,
-        "util_falls": 0,
-        "fb_used_p50": 100_000.0,
-        "fb_total": 143_771.0,
-        "power_usage_mean": 600.0,
-        "power_usage_p95": 640.0,
-        "power_limit": 700.0,
         "sm_active_mean": 0.85,
         "tensor_active_mean": 0.4,
         "dram_active_mean": 0.21,
@@ -72,7 +58,8 @@ def card(gpu: str, number: int = 0, **metrics: Any) -> dict[str, Any]:
         "nvlink_traffic": 20 * GB,
         "nvlink_capacity": 450 * GB,
     }
-    return {**healthy, **metrics}
+    start = START + timedelta(seconds=10 * number)
+    return training_window(start, gpu, **{**healthy, **metrics})
 
 
 WAITS: dict[str, Any] = {

@@ -12,10 +12,10 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from barnabas.telemetry.jobs import jobs
-from barnabas.telemetry.lake.reading import Lake
+from barnabas.telemetry.jobs import pipeline_jobs
+from barnabas.telemetry.lake.lake_reading import Lake
 from barnabas.telemetry.report.gathering import gather
-from barnabas.telemetry.report.model import Wish
+from barnabas.telemetry.report.report_model import Wish
 from barnabas.testing.broker import Broker
 
 if TYPE_CHECKING:
@@ -81,7 +81,9 @@ def lake(broker: Broker, spark: "SparkSession", tmp_path_factory: pytest.TempPat
     tick = {"timestamp": (START + timedelta(seconds=SECONDS + 130)).isoformat(), "tick": True}
     send(broker, [*values, json.dumps(tick).encode()])
     folder = tmp_path_factory.mktemp("cards")
-    jobs.drain(spark, jobs.JobSettings(bootstrap=broker.bootstrap, lake=str(folder), topic=TOPIC))
+    pipeline_jobs.drain(
+        spark, pipeline_jobs.JobSettings(bootstrap=broker.bootstrap, lake=str(folder), topic=TOPIC)
+    )
     return folder
 
 

@@ -20,7 +20,7 @@ from barnabas.protocol.messages.fetch import (
 )
 from barnabas.protocol.records import batches
 from barnabas.spark import ChangelogTable, enrich_each_batch, latest, read_changelog, register
-from barnabas.spark.columns import ColumnError
+from barnabas.spark.helpers.columns import ColumnError
 from barnabas.testing.broker import Broker
 from barnabas.testing.raw_client import RawClient
 from barnabas.testing.waiting import eventually

@@ -21,7 +21,7 @@ def test_every_example_runs(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pytest.importorskip("barnabas.spark.source")
+    pytest.importorskip("barnabas.spark.data_source")
     monkeypatch.chdir(tmp_path)
     examples = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     names: dict[str, Any] = {"spark": spark}

@@ -19,7 +19,7 @@ from barnabas.telemetry.findings.finding import Finding
 from barnabas.telemetry.findings.thresholds import Thresholds
 from barnabas.telemetry.findings.waste import waste
 from barnabas.telemetry.jobs.alerting import reduced
-from barnabas.telemetry.lake import arrow, tables
+from barnabas.telemetry.lake import arrow, lake_tables
 from barnabas.telemetry.lake.lake import arrow_schema
 from tests.support.pipelines.recorded_gold import (
     WINDOW_US,
@@ -28,13 +28,14 @@ from tests.support.pipelines.recorded_gold import (
     rearranged,
     recorded_phases,
     recorded_samples,
+    training_window,
 )
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 THRESHOLDS = Thresholds()
-GOLD = arrow_schema(tables.GOLD)
+GOLD = arrow_schema(lake_tables.GOLD)
 START = datetime(2026, 11, 15, tzinfo=UTC)
 
 
@@ -143,32 +144,18 @@ def test_nothing_but_the_two_phases_of_a_window_is_found_at_an_edge(spark: "Spar
 
 def card(number: int = 0, gpu: str = "GPU-1", **metrics: Any) -> dict[str, Any]:
     """Return a window of a card that trains in health."""
-    start = START + timedelta(seconds=10 * number)
     healthy = {
-        "window_start": start,
-        "window_end": start + timedelta(seconds=10),
-        "level": "gpu",
-        "gpu_id": gpu,
         "hostname": "node-1",
         "model": "H200",
         "namespace": "ml",
-        "gpu_util_mean": 96.0,
-        "gpu_util_p50": 97.0,
-        "util_idle_share": 0.0,
-        "util_busy_share": 1.0,
-        "util_falls": 0,
-        "fb_used_p50": 100_000.0,
-        "fb_total": 143_771.0,
-        "power_usage_mean": 600.0,
-        "power_usage_p95": 640.0,
-        "power_limit": 700.0,
         "power_capped_share": 0.0,
         "thermal_share": 0.0,
         "sm_clock_mean": 1900.0,
         "sm_clock_top": 1980.0,
         "energy_joules": 6000.0,
     }
-    return {**healthy, **metrics}
+    start = START + timedelta(seconds=10 * number)
+    return training_window(start, gpu, **{**healthy, **metrics})
 
 
 IDLE: dict[str, Any] = {
@@ -207,7 +194,7 @@ def test_each_rule_reports_what_it_costs(spark: "SparkSession") -> None:
 
 def test_findings_have_the_columns_of_their_table(spark: "SparkSession") -> None:
     found = rules.findings(frame(spark, [card()]), THRESHOLDS)
-    assert found.dtypes == [(each.name, each.type) for each in tables.FINDINGS]
+    assert found.dtypes == [(each.name, each.type) for each in lake_tables.FINDINGS]
 
 
 def test_metrics_that_are_not_sampled_find_nothing(spark: "SparkSession") -> None:

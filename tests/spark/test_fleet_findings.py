@@ -13,7 +13,7 @@ pytest.importorskip("pyspark", reason="needs pip install 'barnabas[spark]'")
 from barnabas.telemetry.findings.evaluation import Label, Reported, Score, evaluate
 from barnabas.telemetry.findings.finding import us
 from barnabas.telemetry.findings.thresholds import Thresholds
-from barnabas.telemetry.samples.messages import Snapshot, content_type, decode
+from barnabas.telemetry.samples.sample_messages import Snapshot, content_type, decode
 from barnabas.telemetry.simulation import Fault, FleetSettings, simulate
 from barnabas.telemetry.simulation.truth import FINDING
 from tests.support.pipelines.phase_findings import findings_of, silver_of

@@ -11,7 +11,7 @@ pytest.importorskip("pyspark", reason="needs PySpark: pip install 'barnabas[spar
 from pyspark.testing import assertDataFrameEqual
 
 from barnabas.spark import ChangelogTable, Timed, enrich, enrich_each_batch, interval_join
-from barnabas.spark.columns import ColumnError
+from barnabas.spark.helpers.columns import ColumnError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -13,8 +13,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from barnabas.cli.telemetry_run import bind
-from barnabas.telemetry.jobs import jobs
+from barnabas.cli.telemetry.run_command import bind
+from barnabas.telemetry.jobs import pipeline_jobs
 from barnabas.telemetry.lake.lake_identity import WrongSourceError
 from barnabas.testing.broker import Broker
 
@@ -50,8 +50,8 @@ def new_topic(broker: Broker, name: str) -> str:
     return name
 
 
-def settings(broker: Broker, lake: Path, topic: str) -> jobs.JobSettings:
-    return jobs.JobSettings(bootstrap=broker.bootstrap, lake=str(lake), topic=topic)
+def settings(broker: Broker, lake: Path, topic: str) -> pipeline_jobs.JobSettings:
+    return pipeline_jobs.JobSettings(bootstrap=broker.bootstrap, lake=str(lake), topic=topic)
 
 
 def table(lake: Path, name: str) -> pa.Table:
@@ -67,9 +67,11 @@ def other_broker() -> Iterator[Broker]:
         yield broker
 
 
-def drained(spark: "SparkSession", chosen: jobs.JobSettings, *, rebind: bool = False) -> None:
+def drained(
+    spark: "SparkSession", chosen: pipeline_jobs.JobSettings, *, rebind: bool = False
+) -> None:
     bind(chosen, rebind=rebind)
-    jobs.drain(spark, chosen)
+    pipeline_jobs.drain(spark, chosen)
 
 
 def seconds(lake: Path) -> list[int]:

@@ -12,9 +12,9 @@ pytest.importorskip("pyspark", reason="needs pip install 'barnabas[spark]'")
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from barnabas.telemetry.jobs import jobs
-from barnabas.telemetry.lake.reading import Lake
-from barnabas.telemetry.retention import consumers, keeping, planning
+from barnabas.telemetry.jobs import pipeline_jobs
+from barnabas.telemetry.lake.lake_reading import Lake
+from barnabas.telemetry.retention import consumers, retention_plan, retention_run
 from barnabas.testing.broker import Broker
 
 if TYPE_CHECKING:
@@ -55,13 +55,13 @@ def rows(lake: Path, table: str) -> list[Any]:
 def test_jobs_go_on_after_their_input_was_removed_and_merged(
     broker: Broker, spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planning, "FILES_MIN", 2)
-    monkeypatch.setattr(keeping, "NOTES_KEPT", 2)
+    monkeypatch.setattr(retention_plan, "FILES_MIN", 2)
+    monkeypatch.setattr(retention_run, "NOTES_KEPT", 2)
     config = {"message.timestamp.type": "LogAppendTime"}
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.create_topics([NewTopic(TOPIC, 1, 1, config=config)])[TOPIC].result()
     told = {
-        name: jobs.JobSettings(
+        name: pipeline_jobs.JobSettings(
             bootstrap=broker.bootstrap,
             lake=str(tmp_path / name),
             topic=TOPIC,
@@ -73,13 +73,13 @@ def test_jobs_go_on_after_their_input_was_removed_and_merged(
     for start in (0, 200):
         send(broker, range(start, start + 60, 5))
         for settings in told.values():
-            jobs.drain(spark, settings)
+            pipeline_jobs.drain(spark, settings)
         lake = tmp_path / "retained"
         assert consumers.consumed(lake, "silver") > 0
         assert consumers.consumed(lake, "gold_10s") > 0
         done = {
             each.table: each.plan
-            for each in keeping.retain(lake, {"silver": 30_000_000, "gold_10s": 30_000_000})
+            for each in retention_run.retain(lake, {"silver": 30_000_000, "gold_10s": 30_000_000})
         }
         assert done["silver"].expired or done["silver"].merges
         assert done["bronze"].merges

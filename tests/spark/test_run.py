@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.telemetry.lake import checkpoints
+from barnabas.telemetry.lake import lake_checkpoints
 from barnabas.telemetry.lake.lake import Lake
 from barnabas.telemetry.lake.prices import Prices, stored
 from barnabas.telemetry.samples import topic_setup
@@ -102,7 +102,7 @@ def test_a_topic_that_is_not_the_lakes_is_refused_before_spark_starts(
     assert "Starting Spark" not in text
     text = said(*place, "--topic", "gpu-alerts", "--rebind", environment=environment)
     assert "Spark needs Java" in text
-    assert checkpoints.position(lake, "silver") is None
+    assert lake_checkpoints.position(lake, "silver") is None
     text = said(*place, "--topic", "nowhere", environment=environment)
     assert 'There is no topic "nowhere"' in text
 

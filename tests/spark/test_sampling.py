@@ -22,16 +22,16 @@ from barnabas.telemetry.findings.assessment import Assessment, FleetState, asses
 from barnabas.telemetry.findings.evaluation import Label, Score, evaluate, read_intervals, read_lake
 from barnabas.telemetry.findings.thresholds import Thresholds
 from barnabas.telemetry.jobs.alerting import reduced
-from barnabas.telemetry.lake import arrow, tables
+from barnabas.telemetry.lake import arrow, lake_tables
 from barnabas.telemetry.lake.lake import arrow_schema
-from barnabas.telemetry.lake.reading import Lake
+from barnabas.telemetry.lake.lake_reading import Lake
 from barnabas.telemetry.report.gathering import gather
-from barnabas.telemetry.report.model import Report, Wish
-from barnabas.telemetry.report.page import page
+from barnabas.telemetry.report.report_model import Report, Wish
+from barnabas.telemetry.report.report_page import page
 from barnabas.telemetry.report.summary import document, sampling_lines
 from barnabas.telemetry.samples import recording
-from barnabas.telemetry.samples.messages import Snapshot
 from barnabas.telemetry.samples.metrics import METRICS
+from barnabas.telemetry.samples.sample_messages import Snapshot
 from barnabas.telemetry.simulation import FleetSettings, simulate
 from barnabas.telemetry.windows.covering import rollup
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 THRESHOLDS = Thresholds()
-SILVER = arrow_schema(tables.SILVER)
+SILVER = arrow_schema(lake_tables.SILVER)
 COLUMN = {metric.dcgm: metric.column for metric in METRICS}
 START = datetime(2026, 11, 15, tzinfo=UTC)
 RATES_S = (0.1, 1.0, 10.0, 30.0)
@@ -82,8 +82,8 @@ def _write(folder: Path, gold: pa.Table, minutes: pa.Table, assessed: Assessment
     contents = {
         "gold_10s": gold,
         "gold_1m": minutes,
-        "findings": arrow.table_of(assessed.findings, tables.FINDINGS),
-        "alerts": arrow.table_of(assessed.alerts, tables.ALERTS),
+        "findings": arrow.table_of(assessed.findings, lake_tables.FINDINGS),
+        "alerts": arrow.table_of(assessed.alerts, lake_tables.ALERTS),
     }
     for name, rows in contents.items():
         (folder / name).mkdir(parents=True)

@@ -11,9 +11,9 @@ from confluent_kafka.admin import AdminClient
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from barnabas.cli.transactions import Transactions
+from barnabas.admin.transaction_admin import Transactions
 from barnabas.testing.broker import Broker
-from barnabas.wire.cluster import Wire
+from barnabas.wire.cluster_wire import Wire
 from tests.support.loads.topic_reading import Seen, committed_records, create_topic
 
 

@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.model.ids import TopicPartition
 from barnabas.spark import register
-from barnabas.spark.librdkafka import consumed
-from barnabas.spark.options import ReadSettings, parse_batch
-from barnabas.spark.planning import OffsetRange
+from barnabas.spark.source.librdkafka_source import consumed
+from barnabas.spark.source.source_options import ReadSettings, parse_batch
+from barnabas.spark.source.split_planning import OffsetRange
 from barnabas.testing.broker import Broker
 from barnabas.testing.waiting import eventually
 
@@ -209,7 +209,7 @@ def test_transactions(broker: Broker, topic: MakeTopic, produce: Produce, way: s
 
 
 def fetch(way: str, split: OffsetRange, settings: ReadSettings) -> Iterator[Any]:
-    from barnabas.spark.fetching import fetched
+    from barnabas.spark.source.split_fetching import fetched
 
     return (fetched if way == "wire" else consumed)(split, settings)
 
@@ -284,7 +284,7 @@ def test_deleted_records_stop_a_read_or_are_passed_over(
     lenient = read(subscribe=name, startingOffsets=starts, failOnDataLoss="false")
     assert offsets(lenient) == [(0, n) for n in range(6, 10)]
     ends = json.dumps({name: {"0": 12}})
-    with pytest.raises(Exception, match="it ends at offset 10"):
+    with pytest.raises(Exception, match="the log ends at offset 10"):
         read(subscribe=name, endingOffsets=ends).count()
     assert read(subscribe=name, endingOffsets=ends, failOnDataLoss="false").count() == 4
 
@@ -308,9 +308,9 @@ def test_records_deleted_after_planning(
 @pytest.mark.parametrize(
     ("options", "remedy"),
     [
-        ({"subscribe": "nowhere"}, "There is no nowhere; create it first"),
+        ({"subscribe": "nowhere"}, "There is no topic or partition nowhere; create it first"),
         ({"subscribe": "t", "startingOffset": "earliest"}, "did you mean startingOffsets"),
-        ({"subscribe": "t", "kafka.no.such.thing": "1"}, "A kafka.* option cannot be used"),
+        ({"subscribe": "t", "kafka.no.such.thing": "1"}, "A kafka.* option is invalid"),
     ],
 )
 def test_what_cannot_be_is_refused_with_the_remedy(

@@ -10,13 +10,14 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from barnabas.model.ids import TopicPartition
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.protocol.records import Record, build
-from barnabas.spark import fetching, librdkafka
-from barnabas.spark.decoding import checked_batches
-from barnabas.spark.failures import DataLossError, FetchError
-from barnabas.spark.fetching import fetched, record_bytes
-from barnabas.spark.librdkafka import consumed
-from barnabas.spark.options import ReadSettings, parse_batch
-from barnabas.spark.planning import OffsetRange
+from barnabas.spark.query_errors import DataLossError, FetchError
+from barnabas.spark.source import librdkafka_source as librdkafka
+from barnabas.spark.source import split_fetching as fetching
+from barnabas.spark.source.librdkafka_source import consumed
+from barnabas.spark.source.record_decoding import checked_batches
+from barnabas.spark.source.source_options import ReadSettings, parse_batch
+from barnabas.spark.source.split_fetching import fetched, record_bytes
+from barnabas.spark.source.split_planning import OffsetRange
 from barnabas.testing.process import BrokerSubprocess
 from barnabas.wire.pipeline import ReadingPipeline
 
@@ -134,7 +135,7 @@ def test_a_deleted_topic_is_data_loss(
 def test_an_end_that_never_comes_is_data_loss(broker: BrokerSubprocess) -> None:
     beyond = OffsetRange(PLACE, COUNT - 10, COUNT + 10)
     impatient = {"kafkaConsumer.pollTimeoutMs": "300", "kafka.fetch.wait.max.ms": "50"}
-    with pytest.raises(DataLossError, match=f"it ends at offset {COUNT}"):
+    with pytest.raises(DataLossError, match=f"the log ends at offset {COUNT}"):
         values(fetched(beyond, settings(broker, **impatient)))
     lenient = settings(broker, **impatient, failOnDataLoss="false")
     assert len(values(fetched(beyond, lenient))) == 10

@@ -14,11 +14,11 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from barnabas.model.ids import TopicPartition
-from barnabas.spark import lookups
-from barnabas.spark.failures import FetchError
-from barnabas.spark.lookups import Cluster, admin_properties
-from barnabas.spark.options import ReadSettings, parse_stream
-from barnabas.spark.stream import StreamReader
+from barnabas.spark.query_errors import FetchError
+from barnabas.spark.source import lookups
+from barnabas.spark.source.lookups import Cluster, admin_properties
+from barnabas.spark.source.source_options import ReadSettings, parse_stream
+from barnabas.spark.source.stream_reader import StreamReader
 from barnabas.testing.broker import Broker
 from barnabas.testing.process import BrokerSubprocess
 from tests.support.loads.load import create_topic

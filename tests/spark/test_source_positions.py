@@ -19,10 +19,10 @@ from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from barnabas.spark import lookups, losses
-from barnabas.spark.failures import DataLossError, OptionError
-from barnabas.spark.options import parse_stream
-from barnabas.spark.stream import StreamReader
+from barnabas.spark.query_errors import DataLossError, OptionError
+from barnabas.spark.source import data_loss, lookups
+from barnabas.spark.source.source_options import parse_stream
+from barnabas.spark.source.stream_reader import StreamReader
 from barnabas.testing.broker import Broker
 from barnabas.testing.waiting import eventually
 
@@ -213,7 +213,7 @@ def test_a_topic_missing_from_an_answer_is_asked_for_again(
 def test_a_topic_that_is_gone_for_long_is_reported_and_keeps_its_place(
     topic: Topic, client: ForgetfulClient, monkeypatch: pytest.MonkeyPatch, fail: str
 ) -> None:
-    for module in (losses, lookups):
+    for module in (data_loss, lookups):
         monkeypatch.setattr(module, "GONE_PATIENCE_S", 0.1, raising=False)
     topic.write(5)
     reader = topic.reader(failOnDataLoss=fail)

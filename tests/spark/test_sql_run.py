@@ -11,7 +11,7 @@ from typing import Any
 import confluent_kafka
 import pytest
 
-from barnabas.spark.sql.state import StatusError, read_status
+from barnabas.spark.sql.run_status import StatusError, read_status
 from barnabas.testing.broker import Broker
 from barnabas.testing.waiting import eventually
 from tests.support.loads.topic_reading import committed_records, create_topic

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from barnabas.spark import register
 from barnabas.spark.sql.lag import LagReader
-from barnabas.spark.sql.running import Runner, Script, StreamFailedError
-from barnabas.spark.sql.state import Status, read_status
+from barnabas.spark.sql.run_status import Status, read_status
+from barnabas.spark.sql.statement_runner import Runner, Script, StreamFailedError
 from barnabas.spark.sql.statements import StatementError, parse
 from barnabas.spark.sql.streams import Place
 from barnabas.testing.broker import Broker
@@ -207,7 +207,8 @@ def test_a_stream_that_cannot_go_on_stops_the_run(run: Run, tmp_path: Path) -> N
     CREATE STREAM s AS SELECT id FROM nothing;
     """
     with pytest.raises(
-        StreamFailedError, match=r"(?s)line 3: stream s stopped: .*There is no nowhere"
+        StreamFailedError,
+        match=r"(?s)line 3: stream s stopped: .*There is no topic or partition nowhere",
     ):
         run(text)
     assert read_status(tmp_path).streams[0].state == "failed"

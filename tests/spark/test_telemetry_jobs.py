@@ -13,8 +13,9 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from barnabas.telemetry.jobs import jobs
-from barnabas.telemetry.samples import topic_setup, topics
+from barnabas.telemetry.jobs import pipeline_jobs
+from barnabas.telemetry.samples import telemetry_topics as topics
+from barnabas.telemetry.samples import topic_setup
 from barnabas.telemetry.samples.metrics import METRICS
 from barnabas.testing.broker import Broker
 
@@ -124,14 +125,16 @@ def table(lake: Path, name: str) -> pa.Table:
     )
 
 
-def settings(broker: Broker, lake: Path, topic: str, **changes: Any) -> jobs.JobSettings:
-    return jobs.JobSettings(bootstrap=broker.bootstrap, lake=str(lake), topic=topic, **changes)
+def settings(broker: Broker, lake: Path, topic: str, **changes: Any) -> pipeline_jobs.JobSettings:
+    return pipeline_jobs.JobSettings(
+        bootstrap=broker.bootstrap, lake=str(lake), topic=topic, **changes
+    )
 
 
 @pytest.fixture(scope="module", autouse=True)
 def register_topics(broker: Broker, spark: "SparkSession") -> None:
     topic_setup.create_missing({"bootstrap.servers": broker.bootstrap})
-    for name, value in jobs.SESSION.items():
+    for name, value in pipeline_jobs.SESSION.items():
         if spark.conf.isModifiable(name):
             spark.conf.set(name, value)
 
@@ -153,7 +156,7 @@ def test_both_layouts_come_to_the_same_tables(
     send(broker, whole, [*(snapshot(*each) for each in fleet), tick(300)])
     send(broker, apart, [*(s for each in fleet for s in samples(*each)), tick(300)])
     for topic in (whole, apart):
-        jobs.drain(spark, settings(broker, tmp_path / topic, topic))
+        pipeline_jobs.drain(spark, settings(broker, tmp_path / topic, topic))
     order = [("timestamp", "ascending"), ("gpu_id", "ascending")]
     silver = [
         table(tmp_path / t, "silver").drop_columns(["partition", "offset"]).sort_by(order)
@@ -174,7 +177,7 @@ def test_both_layouts_come_to_the_same_tables(
 def test_latest_state_of_each_gpu(broker: Broker, spark: "SparkSession", tmp_path: Path) -> None:
     topic = new_topic(broker, "states")
     send(broker, topic, [snapshot(80 + gpu, second) for second in (0, 9, 4) for gpu in range(2)])
-    jobs.drain(spark, settings(broker, tmp_path, topic), jobs.JOBS[1:2])
+    pipeline_jobs.drain(spark, settings(broker, tmp_path, topic), pipeline_jobs.JOBS[1:2])
     found = {m.key(): json.loads(m.value()) for m in received(broker, topics.LATEST)}
     for gpu in (80, 81):
         state = found[f"GPU-{gpu}".encode()]
@@ -189,7 +192,7 @@ def test_everything_refused_is_in_the_dead_letters(
     topic = new_topic(broker, "bad")
     send(broker, topic, [snapshot(1, 0), snapshot(2, 0), tick(100)])
     chosen = settings(broker, tmp_path, topic)
-    jobs.drain(spark, chosen, jobs.JOBS[1:2])
+    pipeline_jobs.drain(spark, chosen, pipeline_jobs.JOBS[1:2])
     good = snapshot(1, 100)
     cases = [
         ("bad-json", Sent("GPU-1", b"{oops", SNAPSHOT)),
@@ -209,7 +212,7 @@ def test_everything_refused_is_in_the_dead_letters(
             "DCGM_FI_DEV_GPU_UTIL": 50, "DCGM_FI_DEV_GPU_TEMP": 900, "NEW": 1})),
     ]  # fmt: skip
     send(broker, topic, [good, *(message for _, message in cases), snapshot(2, 106)])
-    jobs.drain(spark, chosen, jobs.JOBS[1:2])
+    pipeline_jobs.drain(spark, chosen, pipeline_jobs.JOBS[1:2])
     found = letters(broker, topic)
     assert sorted(reason for reason, _, _ in found) == sorted(reason for reason, _ in cases)
     by_place = {(h["dlq.partition"], h["dlq.offset"]): m for _, h, m in found}
@@ -234,7 +237,7 @@ def test_duplicates_of_earlier_batches(
     chosen = settings(broker, tmp_path, topic)
     for _ in range(2):
         send(broker, topic, [snapshot(gpu, 5) for gpu in range(3)])
-        jobs.drain(spark, chosen, jobs.JOBS[1:2])
+        pipeline_jobs.drain(spark, chosen, pipeline_jobs.JOBS[1:2])
     assert [reason for reason, _, _ in letters(broker, topic)] == ["duplicate"] * 3
     assert table(tmp_path, "silver").num_rows == 3
 
@@ -248,7 +251,7 @@ def test_duplicates_in_two_partitions(
         for gpu in (partition, 7):
             producer.produce(topic, snapshot(gpu, 5).value, partition=partition)
     producer.flush()
-    jobs.drain(spark, settings(broker, tmp_path, topic), jobs.JOBS[1:2])
+    pipeline_jobs.drain(spark, settings(broker, tmp_path, topic), pipeline_jobs.JOBS[1:2])
     assert [reason for reason, _, _ in letters(broker, topic)] == ["duplicate"]
     assert sorted(table(tmp_path, "silver")["gpu_id"].to_pylist()) == ["GPU-0", "GPU-1", "GPU-7"]
 
@@ -276,14 +279,14 @@ def test_a_batch_that_runs_again_changes_nothing(
         fleet = [snapshot(gpu, begin + second) for second in range(0, 60, 20) for gpu in range(3)]
         bad = Sent("GPU-0", b"{", SNAPSHOT)
         send(broker, topic, [*fleet, fleet[-1], bad, tick(begin + 110)])
-        jobs.drain(spark, chosen)
+        pipeline_jobs.drain(spark, chosen)
     before = {name: table(tmp_path, name) for name in NAMES}
     told = [(reason, m.value()) for reason, _, m in letters(broker, topic)]
     assert sorted(r for r, _ in told) == ["bad-json", "bad-json", "duplicate", "duplicate"]
     for note in (False, True):
         for name in NAMES:
             forget_commit(tmp_path, name, note=note)
-        jobs.drain(spark, chosen)
+        pipeline_jobs.drain(spark, chosen)
         for name in NAMES:
             assert table(tmp_path, name).equals(before[name]), name
         assert [(reason, m.value()) for reason, _, m in letters(broker, topic)] == told
@@ -293,7 +296,9 @@ def test_jobs_run_until_they_are_stopped(
     broker: Broker, spark: "SparkSession", tmp_path: Path
 ) -> None:
     topic = new_topic(broker, "running")
-    running = jobs.start(spark, settings(broker, tmp_path, topic, trigger_s=0.2), jobs.JOBS[:2])
+    running = pipeline_jobs.start(
+        spark, settings(broker, tmp_path, topic, trigger_s=0.2), pipeline_jobs.JOBS[:2]
+    )
     for second in (0, 10):
         send(broker, topic, [snapshot(1, second)])
         for query in running.values():
@@ -312,10 +317,10 @@ def test_a_lake_of_another_checkpoint_is_refused(
     topic = new_topic(broker, "foreign")
     send(broker, topic, [snapshot(1, 0)])
     chosen = settings(broker, tmp_path, topic)
-    jobs.drain(spark, chosen, jobs.JOBS[:1])
+    pipeline_jobs.drain(spark, chosen, pipeline_jobs.JOBS[:1])
     shutil.rmtree(tmp_path / "_checkpoints")
     with pytest.raises(StreamingQueryException, match="holds batch 0 of another run"):
-        jobs.drain(spark, chosen, jobs.JOBS[:1])
+        pipeline_jobs.drain(spark, chosen, pipeline_jobs.JOBS[:1])
 
 
 @pytest.mark.slow
@@ -328,9 +333,9 @@ def test_delta_counts_each_batch_once(
     chosen = settings(broker, tmp_path, topic, table_format="delta")
     for second in (0, 20):
         send(broker, topic, [snapshot(gpu, second) for gpu in range(3)])
-        jobs.drain(spark, chosen, jobs.JOBS[1:2])
+        pipeline_jobs.drain(spark, chosen, pipeline_jobs.JOBS[1:2])
     forget_commit(tmp_path, "silver", note=True)
-    jobs.drain(spark, chosen, jobs.JOBS[1:2])
+    pipeline_jobs.drain(spark, chosen, pipeline_jobs.JOBS[1:2])
     listed = DeltaTable(str(tmp_path / "silver"))
     assert listed.to_pyarrow_table().num_rows == table(tmp_path, "silver").num_rows == 6
     assert listed.version() == 1

@@ -20,8 +20,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.testing import assertDataFrameEqual
 
 from barnabas.spark import SchemaRegistry, avro_values, json_values, to_dlq
-from barnabas.spark.avro import AvroError
-from barnabas.spark.columns import ColumnError
+from barnabas.spark.helpers.avro import AvroError
+from barnabas.spark.helpers.columns import ColumnError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -107,7 +107,9 @@ def test_what_cannot_be_is_refused_with_the_remedy(spark: "SparkSession") -> Non
         json_values(frame, "topic STRING")
     with pytest.raises(ColumnError, match="no column body; the columns are key, value"):
         json_values(frame, SCHEMA, column="body")
-    with pytest.raises(ColumnError, match="offset is bigint; only bytes or text decode"):
+    with pytest.raises(
+        ColumnError, match="offset is bigint; only a string or binary column can be decoded"
+    ):
         json_values(frame, SCHEMA, column="offset")
     with pytest.raises(ColumnError, match="reason would be there twice"):
         json_values(frame.withColumn("reason", F.lit(1)), SCHEMA)

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.testing import assertDataFrameEqual
 
 from barnabas.spark import hopping, session, tumbling, window_bounds
-from barnabas.spark.columns import ColumnError
+from barnabas.spark.helpers.columns import ColumnError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,1 +1,1 @@
-"""What tests, benchmarks and tools share: dialogues, clusters, loads, disks that fail."""
+"""Helpers that tests, benchmarks and tools share: dialogues, clusters, loads, failing disks."""

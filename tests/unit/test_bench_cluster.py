@@ -24,7 +24,7 @@ from bench.cluster_systems import (
     directory_id,
     kafka_properties,
 )
-from bench.cluster_view import Told, View
+from bench.cluster_view import PartitionView, View
 from bench.cluster_work import Pace, Press
 from bench.loads import Figures
 from bench.metrics import GAP
@@ -85,22 +85,22 @@ def test_folders_of_kafka_have_ids_of_their_own() -> None:
 # --- what a cluster says -------------------------------------------------------------------------
 
 
-def seen(*partitions: Told) -> View:
+def seen(*partitions: PartitionView) -> View:
     named = {("t", index): told for index, told in enumerate(partitions)}
     return View(frozenset({1, 2, 3}), named)
 
 
 def test_a_partition_is_led_before_it_is_whole() -> None:
-    led = seen(Told(1, (1, 2, 3), (3, 2, 1)), Told(2, (1, 2, 3), (1, 2)))
+    led = seen(PartitionView(1, (1, 2, 3), (3, 2, 1)), PartitionView(2, (1, 2, 3), (1, 2)))
     assert is_led(led)
     assert not is_whole(led)
-    assert not is_led(seen(Told(-1, (1, 2, 3), (1, 2, 3))))
-    assert is_whole(seen(Told(1, (1, 2, 3), (3, 2, 1))))
+    assert not is_led(seen(PartitionView(-1, (1, 2, 3), (1, 2, 3))))
+    assert is_whole(seen(PartitionView(1, (1, 2, 3), (3, 2, 1))))
 
 
 def test_leaders_are_told_by_partition() -> None:
-    assert seen(Told(3, (), ()), Told(1, (), ())).leaders("t") == {0: 3, 1: 1}
-    assert seen(Told(3, (), ())).leaders("other") == {}
+    assert seen(PartitionView(3, (), ()), PartitionView(1, (), ())).leaders("t") == {0: 3, 1: 1}
+    assert seen(PartitionView(3, (), ())).leaders("other") == {}
 
 
 def test_the_victim_leads_partitions_and_not_the_quorum() -> None:

@@ -16,21 +16,13 @@ from barnabas.protocol.messages.fetch import (
     FetchTopic,
 )
 from barnabas.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
     ListOffsetsResponse,
-    ListOffsetsTopic,
 )
-from barnabas.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
-from barnabas.protocol.records import Record, build
+from barnabas.protocol.records import Record
 from barnabas.testing.raw_client import RawClient
 from barnabas.testing.waiting import eventually
 from tests.support.loads.load import create_topic
+from tests.support.talk import raw_requests
 from tests.support.talk.requests import read
 
 HOUR_MS = 3_600_000
@@ -53,17 +45,11 @@ def client(broker: Broker) -> Iterator[RawClient]:
 
 def produce(client: RawClient, *records: Record) -> int:
     """Send one batch to the first partition of `orders`; return the error code."""
-    data = PartitionProduceData(index=0, records=bytes(build(records)))
-    topic = TopicProduceData(name="orders", partition_data=[data])
-    request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[topic])
-    (answer,) = client.ask(request, 9, ProduceResponse).responses
-    return answer.partition_responses[0].error_code
+    return raw_requests.produce(client, "orders", records)
 
 
 def earliest(client: RawClient) -> int:
-    asked = ListOffsetsPartition(partition_index=0, timestamp=EARLIEST)
-    topic = ListOffsetsTopic(name="orders", partitions=[asked])
-    request = ListOffsetsRequest(replica_id=-1, topics=[topic])
+    request = raw_requests.list_offsets_request("orders", EARLIEST)
     (answer,) = client.ask(request, 5, ListOffsetsResponse).topics
     return answer.partitions[0].offset
 

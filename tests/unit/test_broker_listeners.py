@@ -3,23 +3,11 @@
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.testing.broker import Broker
 from barnabas.testing.raw_client import RawClient
-
-
-@pytest.fixture
-def taken() -> Iterator[int]:
-    """A port that somebody else has."""
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        yield int(other.getsockname()[1])
 
 
 def free_port() -> int:

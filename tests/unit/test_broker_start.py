@@ -16,15 +16,6 @@ from barnabas.model.errors import ConfigError, StorageError
 from barnabas.testing import broker as broker_module
 
 
-@pytest.fixture
-def taken() -> Iterator[int]:
-    """A port that another program has."""
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        yield int(other.getsockname()[1])
-
-
 @pytest.fixture(autouse=True)
 def unchanged() -> Iterator[None]:
     """Compare threads and the garbage collector's settings before and after each test."""
@@ -118,6 +109,7 @@ def test_two_brokers_that_stop_in_any_order(order: tuple[int, int]) -> None:
     for number in order:
         brokers[number].stop()
         brokers[number].__exit__(None, None, None)
+    assert not any(broker.data.exists() for broker in brokers)
 
 
 def test_a_failed_start_beside_a_broker_that_runs(tmp_path: Path, taken: int) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.cluster_up import up
-from barnabas.cli.failure import CommandError
-from barnabas.cli.local_cluster import LocalCluster, load, new_cluster
+from barnabas.cli.cluster.local_cluster import LocalCluster, load, new_cluster
+from barnabas.cli.cluster.up_command import up
+from barnabas.cli.common.failure import CommandError
 
 NOBODY = ("--bootstrap", "127.0.0.1:1")
 
@@ -25,7 +25,7 @@ def barnabas(*words: str) -> subprocess.CompletedProcess[str]:
         (("cluster", "health", "--timeout", "soon", *NOBODY), 1, "write 90s, 30m"),
         (("cluster", "remove", "4", *NOBODY), 1, "No broker answered"),
         (("cluster", "remove", "4", "--stop", *NOBODY), 1, "--stop needs --data DIR"),
-        (("cluster", "add", "--data", "/nowhere"), 1, "/nowhere holds no cluster"),
+        (("cluster", "add", "--data", "/nowhere"), 1, "/nowhere has no cluster"),
         (("partition", "balance", *NOBODY), 1, "No broker answered"),
         (("partition", "reassign", *NOBODY), 1, "--topic with --to"),
         (("partition", "reassign", "--to", "1", *NOBODY), 1, "--topic with --to"),
@@ -34,7 +34,7 @@ def barnabas(*words: str) -> subprocess.CompletedProcess[str]:
             1,
             "or --plan",
         ),
-        (("partition", "elect", "--unclean", *NOBODY), 1, "name what may lose them with --topic"),
+        (("partition", "elect", "--unclean", *NOBODY), 1, "name the partitions with --topic"),
     ],
 )
 def test_errors_say_what_to_change(words: tuple[str, ...], code: int, remedy: str) -> None:
@@ -64,9 +64,9 @@ def cluster(tmp_path: Path) -> LocalCluster:
 
 
 def test_a_cluster_that_is_there_is_not_made_another(cluster: LocalCluster) -> None:
-    with pytest.raises(CommandError, match="holds a cluster of 3 brokers; leave out --brokers"):
+    with pytest.raises(CommandError, match="has a cluster of 3 brokers; omit --brokers"):
         up(brokers=5, data=cluster.folder)
-    with pytest.raises(CommandError, match="leave out --port"):
+    with pytest.raises(CommandError, match="omit --port"):
         up(port=9092, data=cluster.folder)
     assert load(cluster.folder) == cluster
 

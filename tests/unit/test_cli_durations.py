@@ -2,8 +2,9 @@
 
 import pytest
 
-from barnabas.cli.durations import format_duration, parse_duration_ms
-from barnabas.cli.failure import CommandError
+from barnabas.admin.wording import format_duration
+from barnabas.cli.common.durations import parse_duration_ms
+from barnabas.cli.common.failure import CommandError
 
 
 @pytest.mark.parametrize(

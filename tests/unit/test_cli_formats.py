@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from barnabas.cli.failure import CommandError
-from barnabas.cli.formats import compile_format, render_json
-from barnabas.cli.lines import parse_json
+from barnabas.cli.common.failure import CommandError
+from barnabas.cli.records.input_lines import parse_json
+from barnabas.cli.records.record_formats import compile_format, render_json
 
 
 class Printed:

@@ -1,7 +1,7 @@
 """What `barnabas cluster upgrade` makes of the levels that brokers know."""
 
-from barnabas.cli.cluster_upgrade import _missing
-from barnabas.cli.levels import BrokerLevels, ClusterLevels
+from barnabas.admin.feature_levels import BrokerLevels, ClusterLevels
+from barnabas.cli.cluster.upgrade_command import _missing
 from barnabas.controller.features import FIRST_RELEASE, Levels
 
 NEW = BrokerLevels(id=1, address="a:1", levels=Levels(1, 2))

@@ -2,7 +2,13 @@
 
 import pytest
 
-from barnabas.cli.lines import BadLineError, Outgoing, json_parser, line_parser, parse_json
+from barnabas.cli.records.input_lines import (
+    BadLineError,
+    Outgoing,
+    json_parser,
+    line_parser,
+    parse_json,
+)
 
 
 def test_a_line_is_a_value() -> None:

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.ensemble import Ensemble
-from barnabas.cli.failure import CommandError
-from barnabas.cli.local_cluster import (
+from barnabas.cli.cluster.ensemble import Ensemble
+from barnabas.cli.cluster.local_cluster import (
     LocalCluster,
     free_ports,
     is_locked,
@@ -19,6 +18,7 @@ from barnabas.cli.local_cluster import (
     load,
     new_cluster,
 )
+from barnabas.cli.common.failure import CommandError
 from barnabas.testing.waiting import eventually
 
 STAND_IN = """
@@ -89,7 +89,7 @@ def test_a_broker_joins_under_a_number_and_ports_of_its_own(tmp_path: Path) -> N
     grown = made.with_broker(fourth).with_voter(4)
     assert grown.voters == (1, 2, 3, 4)
     assert grown.without(4) == made
-    with pytest.raises(CommandError, match="has a broker 2 already"):
+    with pytest.raises(CommandError, match="already has a broker 2"):
         joining(made, 2, None)
     with pytest.raises(CommandError, match="has no broker 4; it has 1, 2, 3"):
         made.broker(4)
@@ -109,7 +109,7 @@ def test_all_run_and_all_stop(tmp_path: Path) -> None:
         assert ensemble.wait_until(all_locked(cluster), PATIENCE_S)
         pids = [cluster.running_pid(each.node_id) for each in cluster.brokers]
         assert pids == [each.pid for each in ensemble.processes]
-        with pytest.raises(CommandError, match="is running already"):
+        with pytest.raises(CommandError, match="is already running"):
             Ensemble(cluster, cluster.brokers).start(None, PROGRAM)
     assert [each.exit_code for each in ensemble.processes] == [0, 0, 0]
     assert not ensemble.failed

@@ -8,7 +8,7 @@ import pytest
 from barnabas.wire.addresses import split_address
 from barnabas.wire.failures import LinkError
 
-HEAVY = ("confluent_kafka", "rich", "typer", "barnabas.cli.topic")
+HEAVY = ("confluent_kafka", "rich", "typer", "barnabas.cli.topic_command")
 
 
 def barnabas(*words: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -65,7 +65,8 @@ def test_nobody_there_is_one_sentence() -> None:
     done = barnabas("topic", "list", "--bootstrap", "127.0.0.1:1")
     assert done.returncode == 1
     assert done.stderr == (
-        "Error: No broker answered at 127.0.0.1:1; start one with `make run` or pass --bootstrap\n"
+        "Error: No broker answered at 127.0.0.1:1; "
+        "start one with `barnabas serve` or pass --bootstrap\n"
     )
 
 

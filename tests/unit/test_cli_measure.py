@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.cli.measure import Latencies, Pace, Result, at
+from barnabas.cli.bench.bench_figures import Latencies, Pace, Result, at
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 import pytest
 from rich.console import Console
 
-from barnabas.cli.factors import Factors, replicated
-from barnabas.cli.health import Verdict, verdict
-from barnabas.cli.overview import Answers, Overview, overview
-from barnabas.cli.status import draw_status
-from barnabas.cli.votes import SILENCE_MS
+from barnabas.admin.cluster_overview import Answers, Overview, overview
+from barnabas.admin.health import Verdict, verdict
+from barnabas.admin.quorum_margin import SILENCE_MS
+from barnabas.admin.replication_factors import Factors, replicated
+from barnabas.cli.cluster.status_view import draw_status
 from barnabas.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterResponse,
@@ -123,18 +123,18 @@ def test_a_cluster_without_fault_is_healthy() -> None:
         (
             seen(topic(partition(0, 1, (1, 2, 3), (1, 2)))),
             Verdict.DEGRADED,
-            "1 partition (orders-0) with copies out of sync",
+            "1 partition (orders-0) with replicas out of sync",
         ),
         (
             seen(topic(partition(0, 1, (1, 2, 3), (1,)))),
             Verdict.UNAVAILABLE,
-            "1 partition (orders-0) refusing acks=all: fewer copies in sync than "
+            "1 partition (orders-0) rejecting acks=all: fewer in-sync replicas than "
             "min.insync.replicas",
         ),
         (
             seen(topic(partition(0, -1, (1, 2, 3), (1,))), least=1),
             Verdict.UNAVAILABLE,
-            "1 partition (orders-0) without a leader; start a broker that has a copy",
+            "1 partition (orders-0) without a leader; start a broker that has a replica",
         ),
         (
             seen(FINE, brokers=[broker(1), broker(2), broker(3, fenced=True)]),
@@ -149,7 +149,7 @@ def test_a_cluster_without_fault_is_healthy() -> None:
         (
             seen(FINE, disks={2: "nobody answers"}),
             Verdict.UNAVAILABLE,
-            "broker 2 at h:9002 leads 1 partition and is silent: nobody answers",
+            "broker 2 at h:9002 leads 1 partition and does not answer: nobody answers",
         ),
         (
             seen(FINE, disks={1: [DescribeLogDirsResult(total_bytes=1000, usable_bytes=49)]}),
@@ -169,12 +169,12 @@ def test_a_cluster_without_fault_is_healthy() -> None:
                 ),
             ),
             Verdict.DEGRADED,
-            "voter 2 has not been heard by the controller for 13s",
+            "voter 2 has not fetched from the controller for 13s",
         ),
         (
             seen(FINE, decided_by=quorum(voter(1), voter(2, heard_ms=-1), voter(3))),
             Verdict.DEGRADED,
-            "voter 2 has not been heard by the controller since its election",
+            "voter 2 has not fetched from the controller since its election",
         ),
         (
             seen(FINE, decided_by=quorum(voter(1, end=5000), voter(2), voter(3, end=5000))),
@@ -326,7 +326,7 @@ def test_a_voter_that_is_down_says_what_the_next_loss_means_and_who_could_vote()
     decided_by = quorum(voter(1), voter(2), voter(3, heard_ms=GONE_MS), observers=[voter(4)])
     reasons = verdict(seen(FINE, brokers=brokers, decided_by=decided_by)).reasons
     assert reasons == [
-        "voter 3 has not been heard by the controller for 50s",
+        "voter 3 has not fetched from the controller for 50s",
         f"2 of 3 voters can decide on metadata: {NEXT_LOSS}",
         "broker 4 runs and does not vote; to give it a vote: "
         "`barnabas cluster promote 4 --peer-listen HOST:PORT`",

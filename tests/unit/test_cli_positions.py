@@ -2,8 +2,8 @@
 
 import pytest
 
-from barnabas.cli.failure import CommandError
-from barnabas.cli.positions import (
+from barnabas.admin.errors import AdminError
+from barnabas.admin.topic_positions import (
     At,
     Before,
     Beginning,
@@ -34,7 +34,7 @@ def test_every_form_is_read(text: str, position: object) -> None:
 
 @pytest.mark.parametrize("text", ["", "start", "1.5", "--3", "@", "@yesterday", "-"])
 def test_anything_else_is_refused_with_what_to_write(text: str) -> None:
-    with pytest.raises(CommandError, match=r"2026-03-01T12:00:00Z"):
+    with pytest.raises(AdminError, match=r"2026-03-01T12:00:00Z"):
         parse_position(text)
 
 
@@ -44,5 +44,5 @@ def test_milliseconds_keep_their_digits() -> None:
 
 @pytest.mark.parametrize("text", ["beginning", "-5"])
 def test_until_takes_only_what_can_be_reached(text: str) -> None:
-    with pytest.raises(CommandError, match="write end, an OFFSET, or @TIME"):
+    with pytest.raises(AdminError, match="write end, an OFFSET, or @TIME"):
         parse_until(text)

@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.failure import CommandError
-from barnabas.cli.moving import Scene, format_bytes
-from barnabas.cli.placement import Seat, arrange, drain
-from barnabas.cli.reassignments import (
+from barnabas.admin.errors import AdminError
+from barnabas.admin.reassignments import (
     current_partitions,
     make_plan,
     parse_plan,
@@ -16,6 +14,8 @@ from barnabas.cli.reassignments import (
     sizes_of,
     standing,
 )
+from barnabas.admin.replica_placement import Seat, arrange, drain
+from barnabas.cli.partition.moving import Scene, format_bytes
 from barnabas.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterResponse,
@@ -69,7 +69,7 @@ def test_what_json_prints_is_a_plan_again() -> None:
     ],
 )
 def test_what_is_not_a_plan_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(CommandError, match=r"is not a plan.*replicas"):
+    with pytest.raises(AdminError, match=r"is not a plan.*replicas"):
         parse_plan(text, "plan.json")
 
 
@@ -88,7 +88,7 @@ def test_plans_are_checked_against_the_cluster(
     path = tmp_path / "plan.json"
     entry = {"topic": topic, "partition": 0, "replicas": replicas}
     path.write_text(json.dumps({"version": 1, "partitions": [entry]}))
-    with pytest.raises(CommandError, match=complaint):
+    with pytest.raises(AdminError, match=complaint):
         read_plan(path, {PLACE: (1, 2)}, CLUSTER)
 
 
@@ -123,16 +123,16 @@ def test_what_moves_already_is_left_alone() -> None:
         cluster=CLUSTER, moving=moving(adding=[3], removing=[]), partitions={PLACE: (1, 2)}
     )
     scene.require_at_rest([("orders", 1)])
-    with pytest.raises(CommandError, match=r"being moved already.*--cancel"):
+    with pytest.raises(AdminError, match=r"already being reassigned.*--cancel"):
         scene.require_at_rest([PLACE])
 
 
 def test_fewer_brokers_than_copies_is_said_with_the_partition() -> None:
     seats = [Seat(1), Seat(2), Seat(3)]
-    with pytest.raises(CommandError, match="orders-0 has 3 copies, and there are only 2 brokers"):
+    with pytest.raises(AdminError, match="orders-0 has 3 replicas, and there are only 2 brokers"):
         drain({PLACE: (1, 2, 3)}, seats, 3)
-    with pytest.raises(CommandError, match=r"4 copies.*only 3 brokers"):
-        arrange({PLACE: (1, 2, 3)}, seats, copies=4)
+    with pytest.raises(AdminError, match=r"4 replicas.*only 3 brokers"):
+        arrange({PLACE: (1, 2, 3)}, seats, replication_factor=4)
 
 
 def test_a_copy_on_a_broker_that_is_away_waits_for_it_while_another_is_drained() -> None:

@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 
-from barnabas.cli.factors import Factors
-from barnabas.cli.failure import CommandError
-from barnabas.cli.placement import Partitions, Seat, fill_up
-from barnabas.cli.repair import shortages, split
+from barnabas.admin.errors import AdminError
+from barnabas.admin.replica_placement import Partitions, Seat, fill_up
+from barnabas.admin.replication_factors import Factors
+from barnabas.cli.partition.repair_command import shortages, split
 
 OFFSETS = "__consumer_offsets"
 CONFIGURED = {"default.replication.factor": 3, "offsets.topic.replication.factor": 3}
@@ -54,7 +54,7 @@ def test_topics_that_chose_their_factor_are_left_alone_unless_they_are_named() -
     assert short(there) == {}
     assert short(there, "one") == {("one", 0): 3}
     assert short(there, "one", factor=2) == {("one", 0): 2}
-    with pytest.raises(CommandError, match="There is no topic nope"):
+    with pytest.raises(AdminError, match="There is no topic nope"):
         short(there, "nope")
 
 

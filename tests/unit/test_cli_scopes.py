@@ -2,8 +2,8 @@
 
 import pytest
 
-from barnabas.cli.failure import CommandError
-from barnabas.cli.scopes import Scope, expand, parse_scope
+from barnabas.admin.errors import AdminError
+from barnabas.admin.scopes import Scope, expand, parse_scope
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ def test_every_form_is_read(text: str, scope: Scope) -> None:
 
 @pytest.mark.parametrize("text", ["orders:", "orders:x", "orders:-1", "orders:3-1", "orders:1,"])
 def test_anything_else_is_refused_with_what_to_write(text: str) -> None:
-    with pytest.raises(CommandError, match="write orders:0"):
+    with pytest.raises(AdminError, match="write orders:0"):
         parse_scope(text, "--topic")
 
 
@@ -31,7 +31,7 @@ def test_scopes_add_up() -> None:
 
 
 def test_what_is_not_there_is_named() -> None:
-    with pytest.raises(CommandError, match="There is no topic c"):
+    with pytest.raises(AdminError, match="There is no topic c"):
         expand([("c", None)], {"a": 2})
-    with pytest.raises(CommandError, match="no partition 2; it has 0 to 1"):
+    with pytest.raises(AdminError, match="no partition 2; it has 0 to 1"):
         expand([("a", [0, 2])], {"a": 2})

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.failure import CommandError
-from barnabas.cli.segments import check_segment, find_segments
+from barnabas.cli.common.failure import CommandError
+from barnabas.cli.log.segment_files import check_segment, find_segments
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.records import Record, build
 
@@ -34,7 +34,7 @@ def test_an_empty_segment_is_sound(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "position", "problem"),
     [
-        (BATCH + NEXT[:-1], len(BATCH), "cut"),
+        (BATCH + NEXT[:-1], len(BATCH), "ends after"),
         (BATCH + NEXT[:-1] + b"\1", len(BATCH), "checksum"),
         (BATCH + b"\0" * 5, len(BATCH), "header"),
         (BATCH + b"\0" * 100, len(BATCH), "bytes"),
@@ -60,5 +60,5 @@ def test_segments_are_found_in_files_and_folders(tmp_path: Path) -> None:
 def test_a_path_without_segments_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="no segment"):
         find_segments([tmp_path])
-    with pytest.raises(CommandError, match="no file or folder"):
+    with pytest.raises(CommandError, match="no file or directory"):
         find_segments([tmp_path / "missing"])

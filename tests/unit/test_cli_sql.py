@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.failure import CommandError
-from barnabas.cli.sql import app
-from barnabas.cli.sql_run import judged, names_database, parsed
-from barnabas.cli.sql_status import document, is_held, only_state, words
-from barnabas.spark.sql.state import Status, StreamStatus, write_status
+from barnabas.admin.errors import AdminError
+from barnabas.cli.sql.sql_command import app
+from barnabas.cli.sql.sql_run_command import judged, names_database, parsed
+from barnabas.cli.sql.sql_status_command import document, is_held, only_state, words
+from barnabas.spark.sql.run_status import Status, StreamStatus, write_status
 from barnabas.spark.sql.statements import parse
 from barnabas.telemetry.lake.lake_lock import held
 
@@ -17,7 +17,7 @@ STREAM = StreamStatus(name="revenue", into="topic revenue", state="running", bat
 
 
 def said(*arguments: str) -> str:
-    with pytest.raises(CommandError) as caught:
+    with pytest.raises(AdminError) as caught:
         app(list(arguments), standalone_mode=False)
     return str(caught.value)
 
@@ -76,11 +76,11 @@ def test_the_database_of_topics_is_made_only_where_it_is_named() -> None:
 
 
 def test_a_broker_that_is_away_is_waited_for_and_a_mistake_is_not() -> None:
-    assert judged("barnabas.spark.failures.FetchError: no broker")[1] is None
+    assert judged("barnabas.spark.query_errors.FetchError: no broker")[1] is None
     assert judged("ValueError: no")[1] == 0
     assert judged("Python worker exited unexpectedly (crashed)")[1] == 5
 
 
 def test_many_topics_in_one_source_need_a_dead_letter_topic() -> None:
-    with pytest.raises(CommandError, match=r"shop\.sql, line 1: .*deadLetterTopic"):
+    with pytest.raises(AdminError, match=r"shop\.sql, line 1: .*deadLetterTopic"):
         parsed("shop.sql", "CREATE SOURCE s (a INT) OPTIONS (subscribe 'a,b')")

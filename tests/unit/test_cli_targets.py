@@ -2,9 +2,9 @@
 
 import pytest
 
-from barnabas.cli.failure import CommandError
-from barnabas.cli.groups import Ends
-from barnabas.cli.targets import (
+from barnabas.admin.errors import AdminError
+from barnabas.admin.group_admin import Ends
+from barnabas.admin.reset_targets import (
     ShiftBy,
     Target,
     ToCurrent,
@@ -29,14 +29,14 @@ LOG = Ends(100, 200)
         (ToLatest(), 150, None, 200, None),
         (ToOffset(170), None, None, 170, None),
         (ToOffset(200), 150, None, 200, None),
-        (ToOffset(50), 150, None, 100, "50 is before the log, which begins at 100"),
-        (ToOffset(201), 150, None, 200, "201 is past the log, which ends at 200"),
+        (ToOffset(50), 150, None, 100, "50 is before the start of the log at 100"),
+        (ToOffset(201), 150, None, 200, "201 is past the end of the log at 200"),
         (ShiftBy(-20), 150, None, 130, None),
-        (ShiftBy(60), 150, None, 200, "210 is past the log, which ends at 200"),
+        (ShiftBy(60), 150, None, 200, "210 is past the end of the log at 200"),
         (ToTime(5), 150, 120, 120, None),
-        (ToTime(5), 150, None, 200, "no record is that new"),
+        (ToTime(5), 150, None, 200, "there is no record at or after that time"),
         (ToCurrent(), 150, None, 150, None),
-        (ToCurrent(), 50, None, 100, "50 is before the log, which begins at 100"),
+        (ToCurrent(), 50, None, 100, "50 is before the start of the log at 100"),
         (ToCurrent(), None, None, 200, "nothing is committed"),
         (ToGiven({PLACE: 110}), 150, None, 110, None),
     ],
@@ -50,7 +50,7 @@ def test_a_target_stays_within_the_log(
 
 
 def test_nothing_cannot_be_shifted() -> None:
-    with pytest.raises(CommandError, match="Nothing is committed for orders:0"):
+    with pytest.raises(AdminError, match="Nothing is committed for orders:0"):
         move(ShiftBy(1), PLACE, None, LOG)
 
 
@@ -63,5 +63,5 @@ def test_csv_goes_round() -> None:
 
 @pytest.mark.parametrize("text", ["orders,0\n", "orders,0,x\n", "a,0,1\norders,0,1,2\n", "\n"])
 def test_a_bad_line_is_named(text: str) -> None:
-    with pytest.raises(CommandError, match="topic,partition,offset"):
+    with pytest.raises(AdminError, match="topic,partition,offset"):
         read_csv(text)

@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from barnabas.cli.durations import parse_duration_ms
-from barnabas.cli.extras import needs_extra
-from barnabas.cli.failure import CommandError
-from barnabas.cli.telemetry import COMMANDS, app
-from barnabas.cli.telemetry_sending import parse_instant_ms, parse_speed
+from barnabas.cli.common.durations import parse_duration_ms
+from barnabas.cli.common.extras import needs_extra
+from barnabas.cli.common.failure import CommandError
+from barnabas.cli.telemetry.sending_options import parse_instant_ms, parse_speed
+from barnabas.cli.telemetry.telemetry_command import COMMANDS, app
 
 
 def test_speeds() -> None:
@@ -29,7 +29,7 @@ def test_intervals() -> None:
 def test_instants() -> None:
     assert parse_instant_ms("2026-11-15T06:54:54Z", "--start") == 1_794_725_694_000
     assert parse_instant_ms("2026-11-15T06:54:54", "--start") == 1_794_725_694_000
-    with pytest.raises(CommandError, match="--start 'soon' is no time"):
+    with pytest.raises(CommandError, match="--start 'soon' is not a time"):
         parse_instant_ms("soon", "--start")
 
 
@@ -47,7 +47,7 @@ def test_every_command_is_registered() -> None:
 
 def test_help_loads_no_data_stack() -> None:
     code = (
-        "import sys, barnabas.cli.telemetry; "
+        "import sys, barnabas.cli.telemetry.telemetry_command; "
         "heavy = {'numpy', 'pandas', 'pyspark', 'pyarrow', 'prometheus_client'}; "
         "print(sorted(heavy & set(sys.modules)))"
     )

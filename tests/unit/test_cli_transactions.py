@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.cli.transactions import Hanging, OpenTransaction, Transaction, why_hanging
+from barnabas.admin.transaction_admin import Hanging, OpenTransaction, Transaction, why_hanging
 
 NOW_MS = 1_000_000
 PATIENCE_MS = 60_000
@@ -44,8 +44,8 @@ def known(state: str, age_ms: int | None, *partitions: int) -> Transaction:
         (1, known("PrepareAbort", TIMEOUT_MS + 1, 0), "PrepareAbort, and past its timeout"),
         (TIMEOUT_MS + 1, known("Ongoing", 5, 0), None),
         (TIMEOUT_MS, known("Ongoing", 5, 1), None),
-        (TIMEOUT_MS + 1, known("Ongoing", 5, 1), "its coordinator knows nothing of it"),
-        (TIMEOUT_MS + 1, known("CompleteAbort", None), "its coordinator knows nothing of it"),
+        (TIMEOUT_MS + 1, known("Ongoing", 5, 1), "its coordinator does not know it"),
+        (TIMEOUT_MS + 1, known("CompleteAbort", None), "its coordinator does not know it"),
     ],
 )
 def test_hanging_is_to_be_open_past_all_timeouts(

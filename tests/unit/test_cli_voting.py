@@ -4,8 +4,8 @@ from typing import Any, cast
 
 import pytest
 
-from barnabas.cli.failure import CommandError
-from barnabas.cli.voting import add_voter, remove_voter, voter
+from barnabas.admin.errors import AdminError
+from barnabas.admin.voter_changes import add_voter, remove_voter, voter
 from barnabas.model.errors import ErrorCode
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
@@ -20,8 +20,8 @@ from barnabas.protocol.messages.remove_raft_voter import (
     RemoveRaftVoterRequest,
     RemoveRaftVoterResponse,
 )
-from barnabas.wire import cluster as wires
-from barnabas.wire.cluster import Wire
+from barnabas.wire import cluster_wire as wires
+from barnabas.wire.cluster_wire import Wire
 from barnabas.wire.failures import RefusedError
 
 OLD, NEW = b"o" * 16, b"n" * 16
@@ -77,7 +77,7 @@ def test_a_disk_that_was_made_anew_votes_as_what_it_is_now() -> None:
 
 
 def test_who_does_not_follow_cannot_vote() -> None:
-    with pytest.raises(CommandError, match="Node 3 does not follow the metadata log"):
+    with pytest.raises(AdminError, match="Node 3 does not follow the metadata log"):
         add_voter(as_wire(Quorum([replica(1)])), 3, "10.0.0.3:9192")
 
 
@@ -92,7 +92,7 @@ def test_a_vote_is_taken_from_the_folder_that_has_it() -> None:
 
 
 def test_the_last_voter_keeps_its_vote() -> None:
-    with pytest.raises(CommandError, match="is the only voter"):
+    with pytest.raises(AdminError, match="is the only voter"):
         remove_voter(as_wire(Quorum([replica(1)])), replica(1))
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from barnabas.model.errors import WireError
+from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.apis import APIS, request_class, response_class
 from barnabas.protocol.codec import decode_exact, decoder, encoder, parts_encoder
 from barnabas.protocol.message import Encoded
@@ -67,7 +68,7 @@ def test_known_tagged_fields_are_written_only_when_they_differ() -> None:
     plain = encoder(ApiVersionsResponse, 3)(ApiVersionsResponse())
     assert plain == b"\x00\x00\x01\x00\x00\x00\x00\x00"
     response = ApiVersionsResponse(
-        api_keys=[ApiVersion(api_key=18, min_version=0, max_version=4)],
+        api_keys=[ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=0, max_version=4)],
         finalized_features_epoch=7,
         finalized_features=[FinalizedFeatureKey(name="f", max_version_level=1)],
     )

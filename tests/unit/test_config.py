@@ -276,7 +276,7 @@ topics:
         ("[1]: 2\n", "FILE, line 1: a key must be a plain word."),
         (
             "broker:\n\tport: 1\n",
-            "FILE, line 2: this is not YAML: found character '\\t' that cannot start any token.",
+            "FILE, line 2: invalid YAML: found character '\\t' that cannot start any token.",
         ),
         (
             "performance:\n  max_message_size: 200MB\n",
@@ -343,7 +343,7 @@ def test_a_file_that_is_not_text_is_refused(folder: Folder) -> None:
     folder.file.write_bytes(b"broker:\n  host: \xff\n")
     with pytest.raises(ConfigError, match="byte 16 is not UTF-8"):
         load(folder.file, {}, {})
-    assert "this is not YAML" in folder.refusal("broker: \x00\n")
+    assert "invalid YAML" in folder.refusal("broker: \x00\n")
 
 
 def test_a_wrong_variable_is_refused() -> None:
@@ -446,29 +446,29 @@ def test_voters_that_agree_with_the_rest(flags: dict[str, object]) -> None:
         (
             {"cluster.voters": VOTERS, "cluster.roles": "broker", "cluster.host": "broker-1"},
             'cluster.roles is "broker", but cluster.voters names this broker (broker.id is 1); '
-            "take it out of cluster.voters, or leave roles out.",
+            "remove it from cluster.voters, or remove cluster.roles.",
         ),
         (
             {"cluster.roles": "controller"},
-            'cluster.roles is "controller", but cluster.voters is empty: a broker on its own does '
-            "everything; name the voters, or leave roles out.",
+            'cluster.roles is "controller", but cluster.voters is empty: a single broker '
+            "has all roles; set cluster.voters, or remove cluster.roles.",
         ),
         (
             {"cluster.voters": VOTERS, "cluster.host": "broker-1", "cluster.port": 9193},
             "cluster.port is 9193, but cluster.voters says that broker 1 listens on "
-            "broker-1:9192; make the two agree.",
+            "broker-1:9192; use the same port.",
         ),
         (
             {"cluster.voters": VOTERS},
             "cluster.host is '127.0.0.1', but cluster.voters says that broker 1 listens on "
-            "broker-1:9192; make the two agree, or set cluster.advertised_host to 'broker-1' where "
-            "both are the same place.",
+            "broker-1:9192; use the same address, or set cluster.advertised_host to 'broker-1' "
+            "if both are the same host.",
         ),
         (
             {"cluster.broker_session_timeout": "3s"},
             "cluster.broker_heartbeat_interval (2s) must be at most half of "
-            "cluster.broker_session_timeout (3s), lest one late heartbeat fences a broker; raise "
-            "the second.",
+            "cluster.broker_session_timeout (3s), otherwise one late heartbeat fences the "
+            "broker; raise the second.",
         ),
         ({"cluster.roles": "observer"}, 'write one of "both", "broker", "controller".'),
     ],

@@ -10,7 +10,7 @@ import pytest
 
 from barnabas.handlers import registry
 from barnabas.model.errors import ErrorCode
-from barnabas.protocol.apis import APIS, response_class
+from barnabas.protocol.apis import APIS, KEYS, response_class
 from barnabas.protocol.codec import decode_exact, encoder
 from barnabas.protocol.headers import response_header
 from barnabas.protocol.message import Message
@@ -31,8 +31,8 @@ from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.testing.broker import Broker
 from tests.support.talk.offset_requests import codes, commit_request
 from tests.support.talk.requests import batch, fetch_request
+from tests.support.talk.rows import row_of
 
-KEYS = {facts.request: key for key, facts in APIS.items()}
 PATIENCE_S = 20
 A_MOMENT_S = 0.2
 """Long enough for an answer that should not come; the pauses in question are far longer."""
@@ -171,7 +171,7 @@ def test_a_mistake_of_ours_closes_one_connection(
     def broken(*_: object) -> None:
         raise KeyError("a mistake")
 
-    monkeypatch.setitem(registry.SERVED, 60, registry.Api(0, 2, broken))
+    monkeypatch.setitem(registry.SERVED, 60, row_of(60, 0, 2, broken))
     first, second = peers
     first.send(DescribeClusterRequest(), 2)
     assert first.is_closed()
@@ -188,7 +188,7 @@ def test_what_was_asked_before_a_mistake_is_answered(peers: tuple[Peer, Peer]) -
 
 def test_bytes_that_are_no_request_close_the_connection(peers: tuple[Peer, Peer]) -> None:
     first, second = peers
-    first._socket.sendall(b"GET / HTTP/1.1\r\n\r\n")
+    first._socket.sendall(b"\xff" * 16)
     assert first.is_closed()
     assert second.ask(hello, 3).error_code == 0
 

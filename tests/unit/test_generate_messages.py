@@ -1,13 +1,12 @@
-"""The generator of message classes, on a definition made up here and on the real ones."""
+"""The generator of message classes, with a definition made up here and with the vendored ones."""
 
-import importlib.util
 import json
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tools.generate_messages import DEFINITIONS, OUTPUTS, PROTOCOL, generate, load, write
+
 DEFINITION = """
 // Prose that must not cross over.
 {
@@ -25,16 +24,6 @@ DEFINITION = """
 """
 
 
-@pytest.fixture(scope="module")
-def generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("gen", ROOT / "tools" / "generate_messages.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "PingRequest.json").write_text(DEFINITION)
@@ -42,38 +31,47 @@ def folder(tmp_path: Path) -> Path:
     peers = {"name": "Peers", "type": "[]Peer", "versions": "0+", "fields": []}
     response |= {"flexibleVersions": "2+", "fields": [peers]}
     (tmp_path / "PingResponse.json").write_text(json.dumps(response))
-    gone = {"apiKey": 8, "type": "request", "name": "GoneRequest", "validVersions": "none"}
-    (tmp_path / "GoneRequest.json").write_text(json.dumps(gone))
     return tmp_path
 
 
-def generated(generator: ModuleType, folder: Path) -> dict[str, str]:
-    files: dict[str, str] = generator.generate(generator.load(generator.definitions(folder)))
-    return files
-
-
-def test_facts_cross_over_and_prose_does_not(generator: ModuleType, folder: Path) -> None:
-    files = generated(generator, folder)
+def test_facts_cross_over_and_prose_does_not(folder: Path) -> None:
+    files = generate(load(folder))
     assert sorted(files) == ["__init__.py", "index_tables.py", "ping.py"]
     source = files["ping.py"]
-    assert '"isr_nodes []int32 0+"' in source
-    assert '"from_ string 2+ nullable=2+ default=null ignorable"' in source
-    assert '"peers []PingRequestPeer 3+ tag=0 tagged=3+"' in source
-    assert '"kraft_id int32 3+ default=16"' in source
+    assert 'isr_nodes: list[int] = field("[]int32 0+")' in source
+    facts = "string 2+ nullable=2+ default=null ignorable"
+    assert f'from_: str | None = field("{facts}")' in source
+    facts = "[]PingRequestPeer 3+ tag=0 tagged=3+"
+    assert f'peers: list[PingRequestPeer] = field("{facts}")' in source
+    assert 'kraft_id: int = field("int32 3+ default=16")' in source
     assert '"""Ping request, versions 1-3, flexible from 2."""' in source
     assert "prose" not in source.lower()
 
 
-def test_structs_named_alike_take_the_name_of_their_message(
-    generator: ModuleType, folder: Path
-) -> None:
-    source = generated(generator, folder)["ping.py"]
+def test_structs_named_alike_take_the_name_of_their_message(folder: Path) -> None:
+    source = generate(load(folder))["ping.py"]
     assert "class PingRequestPeer(Message)" in source
     assert "class PingResponsePeer(Message)" in source
 
 
-def test_the_messages_in_the_tree_are_up_to_date(generator: ModuleType) -> None:
-    if not generator.DEFINITIONS.is_dir():
-        pytest.skip("Kafka's message definitions are not at hand")
-    present = {path.name: path.read_text() for path in generator.OUTPUT.glob("*.py")}
-    assert generated(generator, generator.DEFINITIONS) == present
+@pytest.mark.parametrize("source", OUTPUTS)
+def test_the_checked_in_modules_are_current(tmp_path: Path, source: str) -> None:
+    wanted = generate(load(DEFINITIONS / source))
+    write(tmp_path, wanted, check=False)
+    assert write(PROTOCOL / OUTPUTS[source], wanted, check=True) == []
+    assert write(tmp_path, wanted, check=True) == []
+
+
+def test_a_check_names_what_differs_and_writes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "removed.py").write_text("")
+    wanted = {"added.py": "x = 1\n"}
+    assert write(tmp_path, wanted, check=True) == ["added.py", "removed.py"]
+    assert [path.name for path in tmp_path.iterdir()] == ["removed.py"]
+    write(tmp_path, wanted, check=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["added.py"]
+
+
+def test_every_definition_has_its_licence() -> None:
+    texts = [path.read_text() for path in DEFINITIONS.glob("*/*.json")]
+    assert texts
+    assert all("Licensed to the Apache Software Foundation (ASF)" in text for text in texts)

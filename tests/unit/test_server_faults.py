@@ -13,21 +13,13 @@ from barnabas.effects import Notice
 from barnabas.handlers.registry import SERVED
 from barnabas.model.pending import Pending
 from barnabas.node.node import Node
+from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.testing.broker import Broker
 from barnabas.testing.raw_client import RawClient
 from barnabas.testing.waiting import eventually
-
-METADATA = 3
-
-
-@pytest.fixture
-def log() -> Iterator[StringIO]:
-    stream = StringIO()
-    logs.configure(json=True, stream=stream)
-    yield stream
-    logging.getLogger().removeHandler(logs._forward)
+from tests.support.talk.rows import with_handler
 
 
 @pytest.fixture
@@ -39,7 +31,7 @@ def broker(log: StringIO) -> Iterator[Broker]:
 @pytest.fixture
 def handle_metadata(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[..., Any]], None]:
     def use(handler: Callable[..., Any]) -> None:
-        monkeypatch.setitem(SERVED, METADATA, SERVED[METADATA]._replace(handle=handler))
+        monkeypatch.setitem(SERVED, ApiKey.METADATA, with_handler(SERVED[ApiKey.METADATA], handler))
 
     return use
 
@@ -108,13 +100,17 @@ def test_an_event_that_fails(broker: Broker, log: StringIO) -> None:
 
 
 def test_lines_that_cannot_be_written_are_lost_and_nothing_else() -> None:
+    refused: list[str] = []
+
     class FullDisk(StringIO):
         def write(self, text: str) -> int:
+            refused.append(text)
             raise OSError(28, "No space left on device")
 
     logs.configure(json=True, stream=FullDisk())
-    logs.get("server").error("nobody will read this")
+    logs.get("server").error("this line is lost")
     logging.getLogger().removeHandler(logs._forward)
+    assert "this line is lost" in refused[0]
 
 
 def test_a_critical_notice_is_the_last_word(

@@ -7,8 +7,8 @@ import pytest
 
 pytest.importorskip("duckdb", reason="pip install 'barnabas[telemetry]'")
 
+from barnabas.telemetry.lake.lake_reading import Lake, LakeError
 from barnabas.telemetry.lake.querying import ask
-from barnabas.telemetry.lake.reading import Lake, LakeError
 from tests.support.pipelines.lake import h200, write_lake
 
 

@@ -7,9 +7,9 @@ import pytest
 
 pytest.importorskip("duckdb", reason="pip install 'barnabas[telemetry]'")
 
+from barnabas.telemetry.lake.lake_reading import Lake, LakeError
+from barnabas.telemetry.lake.lake_tables import TABLES
 from barnabas.telemetry.lake.querying import ask, listings
-from barnabas.telemetry.lake.reading import Lake, LakeError
-from barnabas.telemetry.lake.tables import TABLES
 from tests.support.pipelines.lake import h200, write_lake
 
 

@@ -15,15 +15,15 @@ import pytest
 
 pytest.importorskip("duckdb", reason="pip install 'barnabas[telemetry]'")
 
-from barnabas.telemetry.lake.reading import Lake, LakeError
+from barnabas.telemetry.lake.lake_reading import Lake, LakeError
 from barnabas.telemetry.report import questions
 from barnabas.telemetry.report.drawing import runs_of, time_ticks
 from barnabas.telemetry.report.gathering import gather
-from barnabas.telemetry.report.model import STATES, Report, Wish
-from barnabas.telemetry.report.page import page
 from barnabas.telemetry.report.picture import colour, data_uri
+from barnabas.telemetry.report.report_model import STATES, Report, Wish
+from barnabas.telemetry.report.report_page import page
+from barnabas.telemetry.report.report_wording import duration, energy, money
 from barnabas.telemetry.report.summary import document, sampling_lines
-from barnabas.telemetry.report.wording import duration, energy, money
 from tests.support.pipelines.lake import NUMBERS, START, Story, fleet_of, h200, story, write_lake
 
 START_S = START.timestamp()

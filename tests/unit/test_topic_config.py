@@ -106,23 +106,24 @@ def test_stamps_on_append() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("name", "value", "parsed"),
     [
-        ("preallocate", "TRUE"),
-        ("retention.ms", " 12 "),
-        ("retention.ms", "-1"),
-        ("compression.gzip.level", "-1"),
-        ("compression.zstd.level", "-131072"),
-        ("segment.bytes", "1024"),
-        ("leader.replication.throttled.replicas", "*"),
-        ("leader.replication.throttled.replicas", "0:1,12:3"),
-        ("remote.storage.enable", "false"),
-        ("local.retention.ms", "-2"),
-        ("min.cleanable.dirty.ratio", "0.01"),
+        ("preallocate", "TRUE", True),
+        ("retention.ms", " 12 ", 12),
+        ("retention.ms", "-1", -1),
+        ("compression.gzip.level", "-1", -1),
+        ("compression.zstd.level", "-131072", -131072),
+        ("segment.bytes", "1024", 1024),
+        ("leader.replication.throttled.replicas", "*", ("*",)),
+        ("leader.replication.throttled.replicas", "0:1,12:3", ("0:1", "12:3")),
+        ("remote.storage.enable", "false", False),
+        ("local.retention.ms", "-2", -2),
+        ("min.cleanable.dirty.ratio", "0.01", 0.01),
     ],
 )
-def test_taken(name: str, value: str) -> None:
+def test_accepted_values(name: str, value: str, parsed: object) -> None:
     validate(name, value)
+    assert getattr(resolve({name: value}), name.replace(".", "_")) == parsed
 
 
 @pytest.mark.parametrize(
@@ -231,19 +232,49 @@ def test_an_ipv6_listener_is_bracketed() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "code", "message"),
     [
-        ("num.partitions", "3", 42, "Cannot update these configs dynamically: [num.partitions]"),
-        ("log.cleaner.enable", "true", 42, "Cannot update these configs dynamically"),
-        ("quota.window.num", "3", 42, "Cannot update these configs dynamically"),
-        ("max.connections", "3", 42, "Cannot update these configs dynamically"),
-        ("log.retention.ms", "x", 42, "Invalid value 'x' for log.retention.ms"),
-        ("sasl.kerberos.min.time.before.relogin", "x", 42, "a whole number"),
-        ("log.cleaner.threads", "3000000000", 42, "a whole number"),
-        ("log.cleaner.io.buffer.load.factor", "much", 42, "a number"),
-        ("leader.replication.throttled.rate", "-1", 42, "at least 0"),
-        ("follower.replication.throttled.rate", "-1", 42, "at least 0"),
-        ("ssl.keystore.type", "JKS", 42, "listener.name.NAME.ssl.keystore.type"),
-        ("log.retention.m", "1", 40, "Did you mean log.retention.ms?"),
-        ("listener.name.internal.nonsense", "1", 40, "Unknown broker config"),
+        (
+            "num.partitions",
+            "3",
+            ErrorCode.INVALID_REQUEST,
+            "Cannot update these configs dynamically: [num.partitions]",
+        ),
+        (
+            "log.cleaner.enable",
+            "true",
+            ErrorCode.INVALID_REQUEST,
+            "Cannot update these configs dynamically",
+        ),
+        (
+            "quota.window.num",
+            "3",
+            ErrorCode.INVALID_REQUEST,
+            "Cannot update these configs dynamically",
+        ),
+        (
+            "max.connections",
+            "3",
+            ErrorCode.INVALID_REQUEST,
+            "Cannot update these configs dynamically",
+        ),
+        (
+            "log.retention.ms",
+            "x",
+            ErrorCode.INVALID_REQUEST,
+            "Invalid value 'x' for log.retention.ms",
+        ),
+        ("sasl.kerberos.min.time.before.relogin", "x", ErrorCode.INVALID_REQUEST, "a whole number"),
+        ("log.cleaner.threads", "3000000000", ErrorCode.INVALID_REQUEST, "a whole number"),
+        ("log.cleaner.io.buffer.load.factor", "much", ErrorCode.INVALID_REQUEST, "a number"),
+        ("leader.replication.throttled.rate", "-1", ErrorCode.INVALID_REQUEST, "at least 0"),
+        ("follower.replication.throttled.rate", "-1", ErrorCode.INVALID_REQUEST, "at least 0"),
+        (
+            "ssl.keystore.type",
+            "JKS",
+            ErrorCode.INVALID_REQUEST,
+            "listener.name.NAME.ssl.keystore.type",
+        ),
+        ("log.retention.m", "1", ErrorCode.INVALID_CONFIG, "Did you mean log.retention.ms?"),
+        ("listener.name.internal.nonsense", "1", ErrorCode.INVALID_CONFIG, "Unknown broker config"),
     ],
 )
 def test_a_broker_refuses(name: str, value: str, code: int, message: str) -> None:

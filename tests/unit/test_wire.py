@@ -9,6 +9,7 @@ from struct import Struct
 import pytest
 
 from barnabas.model.errors import ErrorCode
+from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.codec import decode_exact, encoder
 from barnabas.protocol.headers import RequestHeader, parse_request_header, response_header
 from barnabas.protocol.message import Message
@@ -22,13 +23,12 @@ from barnabas.protocol.messages.list_transactions import (
     ListTransactionsRequest,
     ListTransactionsResponse,
 )
-from barnabas.wire import cluster as wires
-from barnabas.wire.cluster import Kind, Node, Wire
+from barnabas.wire import cluster_wire as wires
+from barnabas.wire.cluster_wire import Kind, Node, Wire
 from barnabas.wire.failures import LinkError
 from barnabas.wire.link import Link
 
 LENGTH = Struct(">i")
-FIND_COORDINATOR, API_VERSIONS, LIST_TRANSACTIONS = 10, 18, 66
 OLDEST = 0
 Answer = Callable[[RequestHeader, bytes], bytes | None]
 
@@ -41,7 +41,7 @@ def answer(header: RequestHeader, message: Message, version: int | None = None) 
 
 
 def serves(**ranges: tuple[int, int]) -> ApiVersionsResponse:
-    keys = {"coordinators": FIND_COORDINATOR, "transactions": LIST_TRANSACTIONS}
+    keys = {"coordinators": ApiKey.FIND_COORDINATOR, "transactions": ApiKey.LIST_TRANSACTIONS}
     return ApiVersionsResponse(
         api_keys=[
             ApiVersion(api_key=keys[name], min_version=low, max_version=high)
@@ -75,7 +75,7 @@ def test_the_highest_version_that_both_know_is_spoken() -> None:
     asked = []
 
     def reply(header: RequestHeader, _: bytes) -> bytes:
-        if header.api_key == API_VERSIONS:
+        if header.api_key == ApiKey.API_VERSIONS:
             return answer(header, serves(transactions=(0, 1)))
         asked.append((header.api_key, header.api_version, header.client_id))
         return answer(header, ListTransactionsResponse(error_code=15))
@@ -84,8 +84,8 @@ def test_the_highest_version_that_both_know_is_spoken() -> None:
         link = Link(*address)
         found = link.ask(ListTransactionsRequest(), ListTransactionsResponse)
         link.close()
-    assert found.error_code == 15
-    assert asked == [(LIST_TRANSACTIONS, 1, "barnabas")]
+    assert found.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert asked == [(ApiKey.LIST_TRANSACTIONS, 1, "barnabas")]
 
 
 def test_a_broker_older_than_the_question_is_asked_again() -> None:
@@ -134,7 +134,7 @@ def test_a_coordinator_may_need_time(high: int, monkeypatch: pytest.MonkeyPatch)
     keys = []
 
     def reply(header: RequestHeader, frame: bytes) -> bytes:
-        if header.api_key == API_VERSIONS:
+        if header.api_key == ApiKey.API_VERSIONS:
             return answer(header, serves(coordinators=(0, high)))
         asked = decode_exact(FindCoordinatorRequest, high, frame, header.body)
         keys.extend([asked.key, *asked.coordinator_keys])

@@ -1,4 +1,4 @@
-"""The command: start both brokers, play every dialogue, report.
+"""The command line of compat_diff: starts both brokers, plays every dialogue, prints the report.
 
 python -m tools.compat_diff                                  everything
 python -m tools.compat_diff --only topics --random 0         one theme
@@ -45,7 +45,7 @@ def options_of(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--seed", type=int, default=1, help="what chance begins with (1)")
     parser.add_argument("--random", type=int, default=2000, help="requests drawn by chance (2000)")
-    parser.add_argument("--dialogues", type=int, help="no more written dialogues than this")
+    parser.add_argument("--dialogues", type=int, help="at most this many hand-written dialogues")
     parser.add_argument("--only", default="", help="written dialogues whose name holds this")
     parser.add_argument("--json", type=Path, help="write all differences to this file")
     parser.add_argument("--barnabas", type=address, help="a broker that runs, as host:port")

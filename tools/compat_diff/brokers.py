@@ -1,4 +1,4 @@
-"""The two brokers, started with settings that let their answers be compared."""
+"""Starts the two brokers with settings that make their responses comparable."""
 
 import tempfile
 import time
@@ -33,7 +33,7 @@ BARNABAS_SETTINGS = {
     "groups.heartbeat_wait": "0s",
     "storage.flush": "interval",
 }
-"""What Kafka has by default, and no waiting; a setting that is no more is left out."""
+"""What Kafka has by default, and no waiting; a setting that no longer exists is left out."""
 NOT_SET = ("log.retention", "log.segment", "log.initial", "log.flush", "num.", "socket.")
 WARM_UP_S = 60.0
 WARM_UP_NAMES = [f"warm-up-{number}" for number in range(400)]

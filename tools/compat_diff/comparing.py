@@ -1,4 +1,4 @@
-"""Two answers, field by field.
+"""Compares two responses field by field.
 
 What may differ between two runs of the same broker is not compared: ports, sizes, times of now,
 texts of errors. Ids that a broker chooses are paired: the first time that two ids meet they become
@@ -111,7 +111,7 @@ class Pairs:
     to_kafka: dict[object, object] = field(default_factory=dict)
 
     def match(self, kafka: object, barnabas: object) -> bool:
-        """Tell whether two ids are the same; ids that are both new become a pair."""
+        """Return whether two ids are the same; ids that are both new become a pair."""
         if is_no_id(kafka) or is_no_id(barnabas):
             return kafka == barnabas
         if kafka not in self.to_barnabas and barnabas not in self.to_kafka:
@@ -119,7 +119,7 @@ class Pairs:
         return self.to_barnabas.get(kafka) == barnabas
 
     def is_foreign(self, entry: Message) -> bool:
-        """Tell whether an entry of a list belongs to another dialogue."""
+        """Return whether an entry of a list belongs to another dialogue."""
         for name in ("name", "topic", "group_id", "transactional_id", "resource_name"):
             value = getattr(entry, name, None)
             if isinstance(value, str) and value:
@@ -128,7 +128,7 @@ class Pairs:
 
 
 def is_no_id(value: object) -> bool:
-    """Tell whether a value stands for no id; the warm-up has taken producer id 0."""
+    """Return whether a value stands for no id; the warm-up has taken producer id 0."""
     fixed = (None, "", bytes(16), UNKNOWN_ID)
     return value in fixed or (isinstance(value, int) and value <= 0)
 
@@ -182,7 +182,7 @@ def _values(
 
 
 def same(name: str, kafka: object, barnabas: object, pairs: Pairs) -> bool:
-    """Tell whether two values of a field mean the same."""
+    """Return whether two values of a field mean the same."""
     if name in PAIRED:
         return pairs.match(kafka, barnabas)
     if name in TIMES and is_now(kafka) and is_now(barnabas):
@@ -191,7 +191,7 @@ def same(name: str, kafka: object, barnabas: object, pairs: Pairs) -> bool:
 
 
 def is_now(value: object) -> bool:
-    """Tell whether a time lies within a day of now."""
+    """Return whether a time lies within a day of now."""
     return isinstance(value, int) and abs(time.time() * 1000 - value) < DAY_MS
 
 

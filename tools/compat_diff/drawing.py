@@ -1,4 +1,4 @@
-"""Dialogues drawn from a seed: requests whose fields are right, nearly right, or wrong.
+"""Generates dialogues from a seed: requests whose fields are right, nearly right, or wrong.
 
 Every choice comes from the scene's chance, so that both brokers are asked the same and a seed
 gives the same dialogue again. A field is filled by its name (`POOLS`): a topic that there is, one
@@ -327,7 +327,7 @@ def value_of(draw: Draw, cls: type[Message], described: Field, version: int) -> 
 
 
 def may_be_empty(described: Field) -> bool:
-    """Tell whether an array without entries means something."""
+    """Return whether an array without entries means something."""
     return not described.name.startswith("partition")
 
 

@@ -1,4 +1,5 @@
-"""Every difference that is meant, with the sentence of docs/compatibility.md that says so.
+"""The list of intended differences, each with the sentence of docs/compatibility.md that explains
+it.
 
 A difference that is a defect does not belong here, nor one that only one dialogue makes: mend it.
 """
@@ -6,6 +7,7 @@ A difference that is a defect does not belong here, nor one that only one dialog
 from collections.abc import Callable
 from typing import Any
 
+from barnabas.model.errors import ErrorCode
 from barnabas.protocol.message import Message
 from barnabas.protocol.records import HEADER_BYTES, BatchHeader, parse_header
 from tools.compat_diff.comparing import ABSENT, Found
@@ -13,10 +15,6 @@ from tools.compat_diff.explaining import Explained
 from tools.compat_diff.steps import CLOSED, SILENCE
 
 BROKER, BROKER_LOGGER, CLIENT_METRICS = 4, 8, 16
-UNKNOWN_SERVER_ERROR = -1
-OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE, NOT_AVAILABLE = 1, 2, 5
-INVALID_CONFIG, INVALID_REQUEST = 40, 42
-INVALID_RECORD, OLD_FORMAT = 87, 43
 
 
 def only_kafka(found: Found, _: Message | None) -> bool:
@@ -61,7 +59,7 @@ PLACES = ("partition_index", "partition", "index")
 
 
 def has_twins(values: list[Any]) -> bool:
-    """Tell whether two entries name the same."""
+    """Return whether two entries name the same."""
     seen: list[object] = []
     for value in values:
         named: object = value
@@ -77,7 +75,7 @@ def has_twins(values: list[Any]) -> bool:
 
 
 def has_batch(request: Message | None, test: Callable[[bytes, BatchHeader], bool]) -> bool:
-    """Tell whether a request holds a batch for which a test holds."""
+    """Return whether a request holds a batch for which a test holds."""
     return any(
         test(bytes(partition.records), parse_header(bytes(partition.records)))
         for topic in getattr(request, "topic_data", [])
@@ -87,30 +85,30 @@ def has_batch(request: Message | None, test: Callable[[bytes, BatchHeader], bool
 
 
 def is_odd_length(records: bytes, header: BatchHeader) -> bool:
-    """Tell whether a batch says another length than its bytes have."""
+    """Return whether a batch says another length than its bytes have."""
     return header.size != len(records)
 
 
 def is_sound(records: bytes, header: BatchHeader) -> bool:
-    """Tell whether the header of a producer's batch is as it should be."""
+    """Return whether the header of a producer's batch is as it should be."""
     counted = header.record_count == header.last_offset_delta + 1
     return header.size == len(records) and counted and not header.is_control
 
 
 def has_no_producer(records: bytes, header: BatchHeader) -> bool:
-    """Tell whether a transactional batch names no producer."""
+    """Return whether a transactional batch names no producer."""
     del records
     return header.is_transactional and header.producer_id < 0
 
 
 def names_odd_kind(request: Message | None) -> bool:
-    """Tell whether a request names a kind of resource that has never configs."""
+    """Return whether a request names a kind of resource that has never configs."""
     resources = getattr(request, "resources", None) or []
     return any(one.resource_type not in (2, 4, 8, 16, 32) for one in resources)
 
 
 def has_odd_config(request: Message | None) -> bool:
-    """Tell whether a request sets an internal config, or one of a broker."""
+    """Return whether a request sets an internal config, or one of a broker."""
     topics = getattr(request, "topics", None) or []
     named = [entry.name for topic in topics for entry in getattr(topic, "configs", [])]
     internal = any(name.startswith("internal.") for name in named)
@@ -170,7 +168,7 @@ TABLE: tuple[Explained, ...] = (
         SILENT,
         ".*",
         r".*error_code",
-        lambda found, _: found.kafka == UNKNOWN_SERVER_ERROR,
+        lambda found, _: found.kafka == ErrorCode.UNKNOWN_SERVER_ERROR,
         diverges=True,
     ),
     Explained(SILENT, ".*", r"\(outcome\)", lambda found, _: found.kafka == SILENCE, diverges=True),
@@ -180,7 +178,10 @@ TABLE: tuple[Explained, ...] = (
         "A topic that is made on demand is in the first Metadata answer",
         "Metadata",
         r"topics\[\]\.error_code",
-        lambda found, _: found.kafka in (3, NOT_AVAILABLE) and found.barnabas == 0,
+        lambda found, _: (
+            found.kafka in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE)
+            and found.barnabas == 0
+        ),
     ),
     Explained(
         BY_ID, "Metadata", ".*", versions=range(10, 12), when=lambda _, request: by_id(request)
@@ -239,14 +240,18 @@ TABLE: tuple[Explained, ...] = (
         REFUSED_CONFIGS,
         ".*",
         r".*error_code",
-        lambda found, request: found[1:] == (0, INVALID_CONFIG) and has_odd_config(request),
+        lambda found, request: (
+            found[1:] == (0, ErrorCode.INVALID_CONFIG) and has_odd_config(request)
+        ),
         diverges=True,
     ),
     Explained(
         "a kind of resource that there is not is refused for that resource alone",
         "DescribeConfigs",
         r"results\[\]\.error_code",
-        lambda found, request: found[1:] == (INVALID_REQUEST, 0) and names_odd_kind(request),
+        lambda found, request: (
+            found[1:] == (ErrorCode.INVALID_REQUEST, 0) and names_odd_kind(request)
+        ),
     ),
     Explained(
         "Configs that mean nothing here, such as numbers of threads, are kept and not checked",
@@ -264,7 +269,7 @@ TABLE: tuple[Explained, ...] = (
         "LeaveGroup for static members of `consumer` groups",
         "LeaveGroup",
         r"members\[\]\.error_code",
-        between(0, 25),
+        between(0, ErrorCode.UNKNOWN_MEMBER_ID),
         diverges=True,
     ),
     Explained(TWICE, ".*", ".*", names_twice, diverges=True),
@@ -272,14 +277,14 @@ TABLE: tuple[Explained, ...] = (
         "Batches of message formats 0 and 1 are refused with",
         "Produce",
         r".*error_code",
-        lambda found, _: found.barnabas == OLD_FORMAT,
+        lambda found, _: found.barnabas == ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
     ),
     Explained(
         LENGTHS,
         "Produce",
         r".*error_code",
         lambda found, request: (
-            found.barnabas == INVALID_RECORD and has_batch(request, is_odd_length)
+            found.barnabas == ErrorCode.INVALID_RECORD and has_batch(request, is_odd_length)
         ),
         diverges=True,
     ),
@@ -287,14 +292,19 @@ TABLE: tuple[Explained, ...] = (
         HEADER_ONLY,
         "Produce",
         r".*error_code",
-        lambda found, request: found[1:] == (INVALID_RECORD, 0) and has_batch(request, is_sound),
+        lambda found, request: (
+            found[1:] == (ErrorCode.INVALID_RECORD, 0) and has_batch(request, is_sound)
+        ),
         diverges=True,
     ),
     Explained(
         "A transactional batch without a producer id is refused",
         "Produce",
         r".*error_code",
-        lambda found, request: found[1:] == (0, 49) and has_batch(request, has_no_producer),
+        lambda found, request: (
+            found[1:] == (0, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+            and has_batch(request, has_no_producer)
+        ),
         diverges=True,
     ),
     Explained(ANSWERED, "Produce", PARTITION_PATH + r"\.log_start_offset", between(0, -1)),
@@ -315,7 +325,7 @@ TABLE: tuple[Explained, ...] = (
         "A consumer that has read an epoch newer than those of the log is told where the log ends",
         "Fetch",
         r"responses\[\]\.partitions\[\]\.error_code",
-        between(OFFSET_OUT_OF_RANGE, 0),
+        between(ErrorCode.OFFSET_OUT_OF_RANGE, 0),
     ),
     Explained(
         "is asked to send its next heartbeat after 200 ms",
@@ -334,7 +344,10 @@ TABLE: tuple[Explained, ...] = (
         "online migration of a group between the protocols",
         "JoinGroup",
         "error_code",
-        lambda found, _: found.barnabas == 23 and found.kafka in (0, 79),
+        lambda found, _: (
+            found.barnabas == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+            and found.kafka in (0, ErrorCode.MEMBER_ID_REQUIRED)
+        ),
         diverges=True,
     ),
     Explained(
@@ -358,25 +371,25 @@ TABLE: tuple[Explained, ...] = (
 
 
 def by_id(request: Message | None) -> bool:
-    """Tell whether topics are asked for by their ids."""
+    """Return whether topics are asked for by their ids."""
     topics = getattr(request, "topics", None) or []
     return any(topic.topic_id != bytes(16) or topic.name is None for topic in topics)
 
 
 def names_nothing(request: Message | None) -> bool:
-    """Tell whether the name of a topic is empty."""
+    """Return whether the name of a topic is empty."""
     topics = getattr(request, "topics", None) or []
     return any(topic.name == "" for topic in topics)
 
 
 def mixes_names_and_ids(request: Message | None) -> bool:
-    """Tell whether topics are asked for by name and by id at once."""
+    """Return whether topics are asked for by name and by id at once."""
     topics = getattr(request, "topics", None) or []
     named = any(topic.name is not None for topic in topics)
     return named and any(topic.topic_id != bytes(16) for topic in topics)
 
 
 def nameless(request: Message | None) -> bool:
-    """Tell whether a topic is asked for by neither name nor id."""
+    """Return whether a topic is asked for by neither name nor id."""
     topics = getattr(request, "topics", None) or []
     return any(topic.topic_id == bytes(16) and topic.name is None for topic in topics)

@@ -1,4 +1,4 @@
-"""Differences that docs/compatibility.md explains.
+"""Matches differences with the explanations in docs/compatibility.md.
 
 An entry of the table names a sentence of the document. `check_sentences` finds it there, so that an
 explanation cannot outlive its sentence.

@@ -1,4 +1,6 @@
-"""A dialogue with both brokers at once, and the differences between what they answer."""
+"""Plays a dialogue with both brokers at once and collects the differences between their
+responses.
+"""
 
 import time
 from collections.abc import Iterator
@@ -123,14 +125,14 @@ class _Playing:
             ]
 
     def close(self) -> None:
-        """Let go of both brokers."""
+        """Close the connections to both brokers."""
         for talk in self._talks:
             talk.close()
         for side in self._sides:
             side.close()
 
     def _asks_apart(self, kafka_step: Step, barnabas_step: Step) -> bool:
-        """Tell whether the two brokers would be asked different things.
+        """Return whether the two brokers would be asked different things.
 
         Requests are drawn from ids that each broker gave; what was given differently before, and
         explained, may lead to another request here.
@@ -211,7 +213,7 @@ def proceed(talk: Talk, answer: Answer) -> Step | None:
 
 
 def is_reading(step: Request) -> bool:
-    """Tell whether asking again changes nothing: what differs now may agree in a moment."""
+    """Return whether asking again changes nothing: what differs now may agree in a moment."""
     request = step.request
     if isinstance(request, FetchRequest):
         return step.version < 7 or request.session_epoch == -1

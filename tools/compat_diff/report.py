@@ -1,4 +1,4 @@
-"""What was compared and what differs, in groups that a person can read."""
+"""Prints what was compared, and the differences in groups."""
 
 import json
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Waiting until a broker has carried out what it answered.
+"""Waits until a broker has carried out what it acknowledged.
 
 Kafka answers CreateTopics when its controller has decided; its broker opens the logs a moment
 later. A client waits for that by asking for metadata. So do we, on both sides, before the next
@@ -8,6 +8,7 @@ step.
 import time
 from collections.abc import Iterator
 
+from barnabas.model.errors import ErrorCode
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest
@@ -65,7 +66,7 @@ def _succeeded(answer: Message, array: str) -> Iterator[str]:
 def _made_on_demand(answer: Message) -> Iterator[str]:
     """Return topics that Kafka is making: it says LEADER_NOT_AVAILABLE, or UNKNOWN_TOPIC."""
     for topic in getattr(answer, "topics", []):
-        if topic.error_code == 5 and topic.name:
+        if topic.error_code == ErrorCode.LEADER_NOT_AVAILABLE and topic.name:
             yield topic.name
 
 

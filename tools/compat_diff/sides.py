@@ -1,4 +1,4 @@
-"""One broker as a dialogue meets it: connections by name, requests out, answers in.
+"""One broker in a dialogue: named connections, requests out, responses in.
 
 A broker may close a connection instead of answering, or say nothing; both are answers. A closed
 connection is opened again for the next request.
@@ -8,12 +8,13 @@ import time
 from collections.abc import Iterator
 
 from barnabas.model.errors import WireError
+from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.apis import APIS, response_class
 from barnabas.protocol.codec import decoder
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.produce import ProduceRequest
-from barnabas.testing.raw_client import API_VERSIONS, RawClient, frame_of, framed
+from barnabas.testing.raw_client import RawClient, frame_of, framed
 from tools.compat_diff.comparing import ERRORS
 from tools.compat_diff.steps import CLOSED, SILENCE, UNREADABLE, Answer, Ask, Raw
 
@@ -102,7 +103,7 @@ class Side:
 
 
 def expects_nothing(step: Request) -> bool:
-    """Tell whether a request asks for no answer; the next one shows whether it was taken."""
+    """Return whether a request asks for no answer; the next one shows whether it was taken."""
     return isinstance(step.request, ProduceRequest) and step.request.acks == 0
 
 
@@ -111,9 +112,9 @@ def read_answer(step: Request, frame: bytes) -> Answer:
     if step.api_key not in APIS or step.version not in versions_of(step.api_key):
         return Answer(None, UNREADABLE)
     cls, version = response_class(step.api_key), step.version
-    if step.api_key == API_VERSIONS and version > APIS[API_VERSIONS].high:
+    if step.api_key == ApiKey.API_VERSIONS and version > APIS[ApiKey.API_VERSIONS].high:
         version = 0
-    flexible = version >= APIS[step.api_key].flexible_from and step.api_key != API_VERSIONS
+    flexible = version >= APIS[step.api_key].flexible_from and step.api_key != ApiKey.API_VERSIONS
     try:
         message, end = decoder(cls, version)(frame, 5 if flexible else 4)
     except WireError:
@@ -124,11 +125,11 @@ def read_answer(step: Request, frame: bytes) -> Answer:
 def versions_of(api_key: int) -> range:
     """Return the versions whose answers can be read."""
     facts = APIS[api_key]
-    return range(facts.low, 100 if api_key == API_VERSIONS else facts.high + 1)
+    return range(facts.low, 100 if api_key == ApiKey.API_VERSIONS else facts.high + 1)
 
 
 def is_passing(step: Request, answer: Answer) -> bool:
-    """Tell whether the same request may be answered otherwise in a moment."""
+    """Return whether the same request may be answered otherwise in a moment."""
     if answer.message is None or type(step.request).__name__ in KEPT:
         return False
     return any(code in PASSING for code in error_codes(answer.message))

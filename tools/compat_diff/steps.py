@@ -1,4 +1,4 @@
-"""What a dialogue says, and what it hears.
+"""The steps of a dialogue: the requests it yields, and the responses it receives.
 
     def create_and_describe(scene: Scene) -> Talk:
         answer = yield Ask(CreateTopicsRequest(...), 7)
@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from barnabas.protocol.apis import APIS
+from barnabas.protocol.apis import KEYS
 from barnabas.protocol.message import Message
 from barnabas.testing.raw_client import frame_of
 
-KEYS = {facts.request: key for key, facts in APIS.items()}
 MAIN = "main"
 CLOSED = "the connection was closed"
 SILENCE = "no answer"

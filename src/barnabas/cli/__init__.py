@@ -1,1 +1,1 @@
-"""The command line, one file a command group."""
+"""The command line, with one sub-package or module per command group."""

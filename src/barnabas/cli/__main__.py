@@ -1,4 +1,4 @@
-"""`python -m barnabas.cli`, for where the script is not installed."""
+"""Run the command line with `python -m barnabas.cli`, without the installed script."""
 
 from barnabas.cli.main import main
 

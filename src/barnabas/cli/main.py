@@ -1,8 +1,7 @@
-"""`barnabas`: finds the command that was asked for, and loads that one alone.
+"""The entry point of `barnabas`: finds the command and imports only its module.
 
-Starting fast matters most for `serve`, which is therefore dispatched before anything else is
-imported. For the others the command line is looked at once: the module of the command it
-names is imported, the rest are listed by the table below and stay unloaded.
+`serve` must start fast, so it is dispatched before anything else is imported. For other commands,
+the module of the named command is imported; the table below lists the others for --help.
 """
 
 import os
@@ -18,37 +17,49 @@ if TYPE_CHECKING:
 
 
 class Entry(NamedTuple):
-    """One command, or one group of them."""
+    """One command, or one group of commands."""
 
     help: str
-    is_group: bool = False
+    module: str
+    """The module within `barnabas.cli`, with a Typer app `app` or a function of that name."""
+    is_group: bool = True
 
 
-# Single commands are functions, groups are Typer apps called `app`, each in `cli/NAME.py`.
 COMMANDS = {
-    "serve": Entry("Run a broker."),
+    "serve": Entry("Run a broker.", "serve", is_group=False),
     "cluster": Entry(
-        "Start a local cluster, see how one is, add and remove brokers.", is_group=True
+        "Start a local cluster, show the state of a cluster, add and remove brokers.",
+        "cluster.cluster_command",
     ),
     "partition": Entry(
-        "Move the copies of partitions, even them out, elect leaders.", is_group=True
+        "Move and balance the replicas of partitions, elect leaders.",
+        "partition.partition_command",
     ),
-    "topic": Entry("Create, list, describe, alter and delete topics.", is_group=True),
-    "config": Entry("Read and change the settings of topics and brokers.", is_group=True),
-    "produce": Entry("Send records from standard input or files."),
-    "consume": Entry("Print records, from anywhere in a topic, once or for ever."),
-    "group": Entry("List, describe, reset and delete consumer groups.", is_group=True),
-    "txn": Entry("List and describe transactions, and abort those that hang.", is_group=True),
-    "log": Entry("Look into segment files on disk, and check them.", is_group=True),
-    "telemetry": Entry("Collect GPU telemetry, find what it says, and see it.", is_group=True),
-    "sql": Entry("Run SQL over topics on Spark, as streams or at once.", is_group=True),
-    "bench": Entry("Measure how fast a broker is.", is_group=True),
+    "topic": Entry("Create, list, describe, alter and delete topics.", "topic_command"),
+    "config": Entry("Read and change the settings of topics and brokers.", "config_command"),
+    "produce": Entry(
+        "Send records from standard input or files.", "records.produce_command", is_group=False
+    ),
+    "consume": Entry(
+        "Print records, from any position of a topic, once or continuously.",
+        "records.consume_command",
+        is_group=False,
+    ),
+    "group": Entry("List, describe, reset and delete consumer groups.", "group.group_command"),
+    "txn": Entry("List and describe transactions, and abort hanging ones.", "txn_command"),
+    "log": Entry("Print and check segment files on disk.", "log.log_command"),
+    "telemetry": Entry(
+        "Collect GPU telemetry, find problems and costs, and show reports.",
+        "telemetry.telemetry_command",
+    ),
+    "sql": Entry("Run SQL on topics with Spark, as streams or once.", "sql.sql_command"),
+    "bench": Entry("Measure the performance of a broker.", "bench.bench_command"),
 }
 VERSION_FLAGS = {"--version", "-V"}
 
 
 def main(arguments: "Sequence[str] | None" = None) -> None:
-    """Run the command line and leave with its exit code."""
+    """Run the command line and exit with its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["serve"]:
         from barnabas.cli import serve
@@ -59,14 +70,14 @@ def main(arguments: "Sequence[str] | None" = None) -> None:
 
         sys.stdout.write(f"barnabas {__version__}\n")
         return
-    from barnabas.cli.failure import reported
+    from barnabas.cli.common.failure import reported
 
     with reported():
         _application(_asked_for(words))(words, prog_name="barnabas")
 
 
 def _asked_for(words: "Sequence[str]") -> str | None:
-    """Return the command named on the line, or on the line that a shell wants completed."""
+    """Return the command in the arguments, or in the line that the shell wants to complete."""
     line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS")
     if line and "_BARNABAS_COMPLETE" in os.environ:
         words = _split(line)[1:]
@@ -76,7 +87,7 @@ def _asked_for(words: "Sequence[str]") -> str | None:
 def _split(line: str) -> list[str]:
     try:
         return shlex.split(line)
-    except ValueError:  # a quotation mark that is still open
+    except ValueError:  # an unclosed quotation mark
         return line.split()
 
 
@@ -84,13 +95,13 @@ def _application(asked_for: str | None) -> "typer.Typer":
     import typer
 
     application = typer.Typer(
-        help="A message queue that any Kafka client can use, and tools for any Kafka.",
+        help="A message queue for any Kafka client, and tools for any Kafka cluster.",
         epilog="Every command has its own --help, with an example.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
     )
-    # Without a callback Typer takes an application of one command to be that command.
+    # Without a callback Typer treats an application with one command as that command.
     application.callback()(_root)
     for name, entry in COMMANDS.items():
         if name == asked_for and name != "serve":  # which parses its own options
@@ -101,7 +112,7 @@ def _application(asked_for: str | None) -> "typer.Typer":
 
 
 def _add(application: "typer.Typer", name: str, entry: Entry) -> None:
-    module = import_module(f"barnabas.cli.{name}")
+    module = import_module(f"barnabas.cli.{entry.module}")
     if entry.is_group:
         application.add_typer(module.app, name=name, help=entry.help)
         return

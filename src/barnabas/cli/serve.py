@@ -1,7 +1,6 @@
 """`barnabas serve`: run a broker in the foreground.
 
-The only command that is parsed by hand (argparse): it must be ready before the libraries that make
-the other commands pretty have been imported.
+The only command that uses argparse: the libraries of the other commands would delay its start.
 """
 
 import argparse
@@ -24,9 +23,9 @@ SYNC_FAILED = 70
 EXAMPLE = """example:
   barnabas serve --listen 127.0.0.1:9092 --data ./data
   barnabas serve --listen 0.0.0.0:9092 --data /var/lib/barnabas --config barnabas.yaml
-  barnabas serve --listen 127.0.0.1:0 --json          # a free port, told in one line of JSON
+  barnabas serve --listen 127.0.0.1:0 --json          # a free port, printed in one line of JSON
 
-one of three brokers, each with an id of its own and the same voters:
+one of three brokers, each with its own id and the same voters:
   barnabas serve --node-id 1 --listen 10.0.0.1:9092 --peer-listen 10.0.0.1:9192 --data ./data \\
     --voters 1@10.0.0.1:9192,2@10.0.0.2:9192,3@10.0.0.3:9192
 """
@@ -36,7 +35,7 @@ Next, in another terminal:
   {barnabas} topic create greetings --partitions 3 --bootstrap {address}
   echo "hello, castle" | {barnabas} produce greetings --bootstrap {address}
   {barnabas} consume greetings --from beginning --until end --bootstrap {address}
-Any Kafka client works as it is; its bootstrap server is {address}. Ctrl-C stops the broker.
+Any Kafka client works unchanged; its bootstrap server is {address}. Ctrl-C stops the broker.
 """
 
 
@@ -44,27 +43,31 @@ def parser() -> argparse.ArgumentParser:
     """Describe the command line."""
     made = argparse.ArgumentParser(
         prog="barnabas serve",
-        description="Run a broker until it is told to stop (SIGTERM or Ctrl-C; twice: at once).",
+        description="Run a broker until SIGTERM or Ctrl-C; a second one stops it immediately.",
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("--listen", metavar="HOST:PORT", help="where to listen; port 0 picks one")
-    made.add_argument("--data", metavar="DIR", help="the folder for everything that is stored")
-    made.add_argument("--config", metavar="FILE", type=Path, help="settings in YAML")
-    made.add_argument("--node-id", metavar="N", help="this broker's number in the cluster")
     made.add_argument(
-        "--peer-listen", metavar="HOST:PORT", help="where to listen for other brokers"
+        "--listen", metavar="HOST:PORT", help="address to listen on; port 0 takes a free port"
+    )
+    made.add_argument("--data", metavar="DIR", help="the directory for all data")
+    made.add_argument("--config", metavar="FILE", type=Path, help="settings file in YAML")
+    made.add_argument("--node-id", metavar="N", help="the id of this broker in the cluster")
+    made.add_argument(
+        "--peer-listen", metavar="HOST:PORT", help="address to listen on for other brokers"
     )
     made.add_argument(
         "--voters",
         metavar="LIST",
-        help="who votes on metadata: 1@host:port,2@host:port,... the same for every broker",
+        help="voters of the metadata quorum: 1@host:port,2@host:port,...; the same for all brokers",
     )
     made.add_argument("--roles", metavar="ROLES", help="both (the default), broker or controller")
-    made.add_argument("--json", action="store_true", help="say ready, and log, in lines of JSON")
+    made.add_argument(
+        "--json", action="store_true", help="print the ready line and the log as JSON"
+    )
     made.add_argument("--log-level", default="info", help="debug, info, warning or error")
-    made.add_argument("--hints", action="store_true", help="when ready, show what to type next")
-    made.add_argument("--print-config", action="store_true", help="show all settings and stop")
+    made.add_argument("--hints", action="store_true", help="when ready, show example commands")
+    made.add_argument("--print-config", action="store_true", help="print all settings and exit")
     return made
 
 
@@ -87,7 +90,7 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(f"barnabas: {error}\n")
         return _exit_code(error)
     except OSError as error:
-        sys.stderr.write(f"barnabas: the system refused: {error}\n")
+        sys.stderr.write(f"barnabas: system error: {error}\n")
         return CANNOT_START
     return 0
 
@@ -155,7 +158,7 @@ def _relative(command: Path) -> Path:
 
 
 def _process_age_origin() -> float:
-    """Return when the process began, on the monotonic clock; the far future where unknown."""
+    """Return the start of the process on the monotonic clock; the far future if unknown."""
     try:
         fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
         return int(fields[19]) / os.sysconf("SC_CLK_TCK")

@@ -1,4 +1,4 @@
-"""What spark-submit runs: `barnabas telemetry run`, with the same options.
+"""The main program for spark-submit: `barnabas telemetry run`, with the same options.
 
     spark-submit --master spark://head:7077 --py-files barnabas.zip barnabas_submit.py \\
         --bootstrap broker:9092 --lake /mnt/lake

@@ -1,12 +1,13 @@
-"""Producer and consumer: thin, typed faces of confluent-kafka.
+"""A typed producer and consumer on top of confluent-kafka.
 
-They speak to any Kafka-compatible broker. `Producer` and `Consumer` block; `AsyncProducer` and
-`AsyncConsumer` are their asyncio twins. What goes wrong is raised as a `ClientError` whose text
-says what to change.
+They work with any Kafka-compatible broker. `Producer` and `Consumer` block; `AsyncProducer` and
+`AsyncConsumer` are the asyncio versions. All errors are `ClientError`s whose message says what to
+change.
 """
 
 from barnabas.client.async_consumer import AsyncConsumer
 from barnabas.client.async_producer import AsyncProducer
+from barnabas.client.client_messages import Message, Record, SendResult
 from barnabas.client.consumer import Consumer
 from barnabas.client.errors import (
     ArgumentError,
@@ -25,7 +26,6 @@ from barnabas.client.errors import (
     UnsupportedError,
     UsageError,
 )
-from barnabas.client.messages import Message, Record, SendResult
 from barnabas.client.producer import Producer
 from barnabas.model.ids import TopicPartition
 

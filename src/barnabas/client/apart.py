@@ -1,8 +1,8 @@
-"""Work that runs callbacks, kept off the main thread.
+"""Run calls that execute callbacks on another thread than the main thread.
 
-Python raises KeyboardInterrupt in whatever the main thread is doing. In the middle of a delivery
-callback that would cost a delivery report, and its future would never end. So the main thread
-only waits, while a thread beside it is inside librdkafka. Ctrl-C ends the wait at once.
+Python raises KeyboardInterrupt in the main thread. In a delivery callback it would lose a delivery
+report, and the future of the record would never complete. So the main thread only waits while
+another thread is inside librdkafka. Ctrl-C ends the wait immediately.
 """
 
 import threading
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def run_apart(work: Callable[[threading.Event], T]) -> T:
-    """Return what the work returns. The event it is given is set when it shall hurry up."""
+    """Return the result of the work, whose event argument is set when it should end soon."""
     hurry = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         return work(hurry)
@@ -29,10 +29,10 @@ def run_apart(work: Callable[[threading.Event], T]) -> T:
     helper = threading.Thread(target=run, name="barnabas-flush", daemon=True)
     try:
         helper.start()
-    except RuntimeError:  # the interpreter is shutting down: no more threads, and no Ctrl-C
+    except RuntimeError:  # the interpreter is shutting down: no new threads, and no Ctrl-C
         return work(hurry)
     try:
         return done.result()
-    finally:  # interrupted: what is begun comes to its end first
+    finally:  # interrupted: the work that has started must end first
         hurry.set()
         helper.join()

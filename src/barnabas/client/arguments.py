@@ -1,9 +1,9 @@
-"""What callers pass, checked before librdkafka sees it.
+"""Check the arguments of calls before librdkafka gets them.
 
-A text where a list belongs is read letter by letter, a misspelt word means something else, and a
-negative offset is one of librdkafka's secret names. Each of these is an `ArgumentError` that says
-what to write instead. Values of records are checked only once librdkafka has refused them, so that
-a record that is in order pays nothing.
+Without checks, a string instead of a list would be read letter by letter, a misspelled word would
+mean something else, and a negative offset is a special value of librdkafka. Each of these raises an
+`ArgumentError` that says what to write instead. Records are checked only after librdkafka has
+rejected them, so valid records have no extra cost.
 """
 
 import math
@@ -11,8 +11,8 @@ import operator
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
+from barnabas.client.client_messages import Record
 from barnabas.client.errors import ArgumentError
-from barnabas.client.messages import Record
 from barnabas.model.ids import TopicPartition
 
 StartWord = Literal["beginning", "end", "earliest", "latest"]
@@ -36,7 +36,7 @@ PARTITION_MAX = 2**31 - 1
 
 
 def as_start(value: object) -> Place | int:
-    """Return where `assign` or `seek` shall begin."""
+    """Return the position for `assign` or `seek`."""
     if isinstance(value, str):
         if value in PLACES:
             return PLACES[value]
@@ -45,10 +45,10 @@ def as_start(value: object) -> Place | int:
 
 
 def as_offset(value: object) -> int:
-    """Return an offset, which is a whole number from 0 on."""
+    """Return an offset: a whole number of at least 0."""
     number = _whole(value)
     if number is None or not 0 <= number <= OFFSET_MAX:
-        raise ArgumentError(f"{value!r} is no offset; write a whole number from 0 on, or {WORDS}")
+        raise ArgumentError(f"{value!r} is not an offset; write 0 or more, or {WORDS}")
     return number
 
 
@@ -63,21 +63,21 @@ def as_offsets(offsets: object) -> dict[TopicPartition, int]:
 
 
 def as_partition(value: object) -> TopicPartition:
-    """Return one partition; a plain pair of topic and number is one, too."""
+    """Return one partition; a pair of topic and number is also accepted."""
     if isinstance(value, tuple) and len(value) == 2:
         topic, number = value[0], _whole(value[1])
         if isinstance(topic, str) and number is not None and 0 <= number <= PARTITION_MAX:
             return TopicPartition(topic, number)
-    raise ArgumentError(f'{value!r} is no partition; write TopicPartition("orders", 0)')
+    raise ArgumentError(f'{value!r} is not a partition; write TopicPartition("orders", 0)')
 
 
 def as_partitions(value: object) -> list[TopicPartition]:
     """Return partitions as a list."""
     if isinstance(value, TopicPartition):
-        raise ArgumentError(f"one partition is no list of partitions; write [{value!r}]")
+        raise ArgumentError(f"one partition is not a list of partitions; write [{value!r}]")
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise ArgumentError(
-            f"{value!r} is no list of partitions; consumer.partitions(topic) returns one"
+            f"{value!r} is not a list of partitions; consumer.partitions(topic) returns one"
         )
     return [as_partition(each) for each in value]
 
@@ -88,38 +88,38 @@ def as_topics(value: object) -> list[str]:
         raise ArgumentError(f'subscribe takes a list of topics, not {value!r}; write ["orders"]')
     topics = [as_topic(each) for each in value]
     if not topics:
-        raise ArgumentError("subscribe was given no topic; close the consumer to leave the group")
+        raise ArgumentError("subscribe got no topic; close the consumer to leave the group")
     return topics
 
 
 def as_topic(value: object) -> str:
     """Return the name of a topic."""
     if not isinstance(value, str) or not value:
-        raise ArgumentError(f'{value!r} is no topic; write its name, such as "orders"')
+        raise ArgumentError(f'{value!r} is not a topic; write its name, such as "orders"')
     return value
 
 
 def as_timeout(value: object) -> float | None:
-    """Return a number of seconds, or None where there is no limit."""
+    """Return a number of seconds, or None for no limit."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
-        raise ArgumentError(f"timeout_s={value!r} is no number of seconds")
+        raise ArgumentError(f"timeout_s={value!r} is not a number of seconds")
     return float(value)
 
 
 def as_count(value: object) -> int:
-    """Return how many messages a batch may have."""
+    """Return the maximum number of messages of a batch."""
     number = _whole(value)
     if number is None or number < 1:
-        raise ArgumentError(f"count_max={value!r} is no number of messages; write 1 or more")
+        raise ArgumentError(f"count_max={value!r} is not a number of messages; write 1 or more")
     return number
 
 
 def as_records(
     value: Iterable[Record | bytes | str | None],
 ) -> Iterable[Record | bytes | str | None]:
-    """Return the records of a batch; a single text or record is not one."""
+    """Return the records of a batch; reject a single text or record."""
     if isinstance(value, str | bytes | Record) or not isinstance(value, Iterable):
         raise ArgumentError(
             f"send_batch takes a list of records, not {type(value).__name__}; use send for one"
@@ -128,7 +128,7 @@ def as_records(
 
 
 def refused_record(topic: object, record: Record, cause: Exception) -> ArgumentError:
-    """Say what is wrong with a record that cannot be sent."""
+    """Return the error for a record that cannot be sent."""
     if isinstance(cause, UnicodeEncodeError):
         return ArgumentError(f"a text cannot be sent as UTF-8: {cause}; send bytes instead")
     wrong = _wrong_field(topic, record)
@@ -147,10 +147,10 @@ def _wrong_field(topic: object, record: Record) -> str | None:
             return f"a {name} is bytes, str or None, not {type(data).__name__}"
     for name, number in (("partition", record.partition), ("timestamp_ms", record.timestamp_ms)):
         if number is not None and _whole(number) is None:
-            return f"{name}={number!r} is no whole number"
+            return f"{name}={number!r} is not a whole number"
     if record.partition is not None and record.partition > PARTITION_MAX:
-        return f"partition={record.partition} is no number of a partition"
-    return None if isinstance(topic, str) else f"topic={topic!r} is no name of a topic"
+        return f"partition={record.partition} is not a partition number"
+    return None if isinstance(topic, str) else f"topic={topic!r} is not a topic name"
 
 
 def _whole(value: object) -> int | None:

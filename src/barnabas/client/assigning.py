@@ -1,13 +1,13 @@
-"""How partitions come into a confluent-kafka consumer, and come in again.
+"""Assign partitions to a confluent-kafka consumer, and assign stopped partitions again.
 
-A group's members get partitions in a callback. There we ask for the committed offsets ourselves:
-a partition without one begins where `start` says, while librdkafka's own answer to a missing
-offset, `auto.offset.reset`, is kept for offsets that are out of range. The partitions are assigned
-before the program's callback runs, so that it may seek in them.
+Group members get partitions in a callback. There we request the committed offsets ourselves: a
+partition without one begins at `start`, while librdkafka's `auto.offset.reset` is used only for
+offsets that are out of range. The partitions are assigned before the program's callback runs, so
+that it can seek in them.
 
-librdkafka stops a partition whose offset is out of range, and a stopped one takes no seek: it must
-be taken out of the assignment and put in again. Groups of the eager protocol can only replace their
-whole assignment; then the others go on from where they are.
+librdkafka stops a partition whose offset is out of range, and a stopped partition cannot seek: it
+must be removed from the assignment and added again. Groups with the eager protocol can only replace
+their whole assignment; then the other partitions continue at their positions.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,14 +30,14 @@ log = get("barnabas.client")
 
 
 def native(place: TopicPartition, offset: int = confluent_kafka.OFFSET_INVALID) -> RawPartition:
-    """Return confluent-kafka's name of a partition."""
+    """Return a partition as a confluent-kafka object."""
     return RawPartition(place.topic, place.partition, offset)
 
 
 def adopt(
     kafka: confluent_kafka.Consumer, partitions: list[RawPartition], start: Place | None
 ) -> None:
-    """Take what the group gave, each from its committed offset or else from the start."""
+    """Assign the group's partitions, each at its committed offset or else at the start."""
     given = partitions if start is None else _placed(kafka, partitions, start)
     try:
         kafka.incremental_assign(given)
@@ -54,7 +54,7 @@ def readmit(
     paused: Iterable[TopicPartition],
     done: Mapping[TopicPartition, int],
 ) -> None:
-    """Read a stopped partition on from its new offset. `done` is what could be committed."""
+    """Continue a stopped partition at its new offset. `done` has the offsets to commit."""
     try:
         kafka.incremental_unassign([stopped])
         kafka.incremental_assign([stopped])
@@ -68,7 +68,7 @@ def readmit(
 
 
 def is_state(exception: KafkaException) -> bool:
-    """Tell whether the call did not fit the state that the consumer, or a partition, is in."""
+    """Return whether the call failed because of the state of the consumer or a partition."""
     return bool(exception.args[0].code() == KafkaError._STATE)
 
 
@@ -80,7 +80,7 @@ def _placed(
         fresh = [each for each in found if each.error is None and each.offset < 0]
         begun = _looked_up(kafka, fresh, start) if fresh else {}
     except KafkaException:
-        # librdkafka asks again by itself, and reports each partition that has no offset.
+        # librdkafka retries, and reports each partition without an offset.
         log.warning("the committed offsets of a group could not be read", exc_info=True)
         return partitions
     for each in fresh:
@@ -91,11 +91,11 @@ def _placed(
 def _looked_up(
     kafka: confluent_kafka.Consumer, partitions: list[RawPartition], start: Place
 ) -> dict[TopicPartition, int]:
-    """Return the first or the next offset of partitions, asked for in one request a broker.
+    """Return the first or the next offset of partitions, with one request per broker.
 
-    librdkafka would look them up in the background, and undo a seek that is made meanwhile.
+    librdkafka would look them up in the background, and undo a seek in the meantime.
     """
-    # To ListOffsets, the timestamps -2 and -1 mean what these offsets mean to librdkafka.
+    # ListOffsets uses the timestamps -2 and -1 for these offsets of librdkafka.
     asked = [native(_plain(each), LOGICAL[start]) for each in partitions]
     found = kafka.offsets_for_times(asked, timeout=LOOKUP_TIMEOUT_S)
     return {_plain(each): each.offset for each in found if each.error is None and each.offset >= 0}
@@ -110,7 +110,7 @@ def _replace_all(
         if each.offset < 0:
             each.offset = confluent_kafka.OFFSET_STORED
     kafka.assign([*others, stopped])
-    # What was stored for the next commit was dropped with the old assignment.
+    # The old assignment's stored offsets for the next commit were dropped.
     again = [native(_plain(each), done[_plain(each)]) for each in others if _plain(each) in done]
     if again:
         kafka.store_offsets(offsets=again)

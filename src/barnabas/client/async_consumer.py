@@ -1,12 +1,12 @@
-"""The asyncio twin of `Consumer`.
+"""The asyncio version of `Consumer`.
 
     async with AsyncConsumer(group="billing") as consumer:
         await consumer.subscribe(["orders"])
         async for message in consumer:
             ...
 
-One thread of ours waits inside librdkafka, a tenth of a second at a time. Messages that are
-read ahead are handed out in the loop, without that thread.
+One thread of ours waits inside librdkafka, a tenth of a second at a time. Prefetched messages are
+returned in the event loop, without that thread.
 """
 
 import asyncio
@@ -17,15 +17,15 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from barnabas.client.arguments import OutOfRange, Start, StartWord, as_timeout
+from barnabas.client.client_messages import Message
+from barnabas.client.client_settings import DEFAULT_BOOTSTRAP, Settings, for_consumer, group_start
 from barnabas.client.errors import ClosedError, UsageError
-from barnabas.client.messages import Message
 from barnabas.client.session import OnPartitions, Session
-from barnabas.client.settings import DEFAULT_BOOTSTRAP, Settings, for_consumer, group_start
 from barnabas.model.ids import TopicPartition
 
 SLICE_S = 0.1
-"""How long a thread stays in librdkafka: commits and seeks wait behind it, and so does a program
-that ends while a cancelled call runs."""
+"""How long a thread stays in librdkafka. Commits and seeks wait for it, and so does a program that
+ends while a cancelled call runs."""
 
 T = TypeVar("T")
 
@@ -33,9 +33,9 @@ T = TypeVar("T")
 class AsyncConsumer:
     """Reads records in an event loop; one task at a time may poll.
 
-    A call that is cancelled while librdkafka works on it runs to its end on the consumer's thread.
+    A call that is cancelled while librdkafka executes it completes on the consumer's thread.
     The session therefore belongs to the thread that holds its lock: the consumer's for the length
-    of a call, the loop's for as long as it takes to hand out a message.
+    of a call, the event loop's while it returns a message.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class AsyncConsumer:
         auto_commit: bool = True,
         settings: Settings | None = None,
     ) -> None:
-        """`start` and `out_of_range` mean what they mean to `Consumer`."""
+        """`start` and `out_of_range` have the same meaning as in `Consumer`."""
         begin = group_start(start, out_of_range, settings)
         properties = for_consumer(
             bootstrap,
@@ -81,9 +81,9 @@ class AsyncConsumer:
         await self._run(self._session.assign, partitions, start)
 
     async def poll(self, timeout_s: float | None = None) -> Message | None:
-        """Return the next message; None when the time is over, never without a timeout.
+        """Return the next message, or None after the timeout; without one, wait for a message.
 
-        Cancelling loses nothing: a message that arrives meanwhile is handed out next time.
+        Cancelling loses no message: one that arrives meanwhile is returned by the next call.
         """
         message = self._take()
         return await self._wait(as_timeout(timeout_s)) if message is None else message
@@ -91,23 +91,23 @@ class AsyncConsumer:
     async def commit(
         self, offsets: Mapping[TopicPartition, int] | None = None, *, wait: bool = True
     ) -> None:
-        """Commit every message handed out so far, or the given next offsets."""
+        """Commit all returned messages, or the given next offsets."""
         await self._run(lambda: self._session.commit(offsets, wait=wait))
 
     async def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read nothing of these partitions until `resume`."""
+        """Stop reading these partitions until `resume`."""
         await self._run(self._session.pause, partitions)
 
     async def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read paused partitions on from where they were."""
+        """Continue reading paused partitions."""
         await self._run(self._session.resume, partitions)
 
     async def seek(self, partition: TopicPartition, start: Start) -> None:
-        """Read an assigned partition on from "beginning", "end" or an offset."""
+        """Continue an assigned partition at "beginning", "end" or an offset."""
         await self._run(self._session.seek, partition, start)
 
     async def position(self, partition: TopicPartition) -> int | None:
-        """Return the offset that comes next, or None before the first message."""
+        """Return the next offset, or None before the first message."""
         return await self._run(self._session.position, partition)
 
     async def partitions(self, topic: str) -> list[TopicPartition]:
@@ -115,11 +115,11 @@ class AsyncConsumer:
         return await self._run(self._session.partitions, topic)
 
     async def offsets(self, partition: TopicPartition) -> tuple[int, int]:
-        """Return the first offset there is, and the one the next record will get."""
+        """Return the first offset, and the offset of the next record to be written."""
         return await self._run(self._session.offsets, partition)
 
     async def close(self) -> None:
-        """Count the last message as done, commit where that is automatic, and leave."""
+        """Mark the last message as processed, commit if that is automatic, and leave the group."""
         await self._end(settled=True)
 
     async def __aenter__(self) -> Self:
@@ -149,7 +149,7 @@ class AsyncConsumer:
         raise StopAsyncIteration
 
     def _take(self) -> Message | None:
-        """Hand out the next message; None while the thread is at work for a cancelled call."""
+        """Return the next message; None while the thread executes a cancelled call."""
         self._require_open()
         if not self._lock.acquire(blocking=False):
             return None
@@ -161,7 +161,7 @@ class AsyncConsumer:
 
     async def _wait(self, timeout_s: float | None) -> Message | None:
         if self._waiting:
-            raise UsageError("another task is waiting in poll; make one consumer for each task")
+            raise UsageError("another task is waiting in poll; create one consumer per task")
         loop = asyncio.get_running_loop()
         deadline_s = None if timeout_s is None else loop.time() + timeout_s
         self._waiting = True
@@ -180,11 +180,11 @@ class AsyncConsumer:
             self._ending = self._submit(lambda: self._session.close(settled=settled))
             self._closing = True
             self._thread.shutdown(wait=False)
-        # Not cancelled with its caller: a consumer that does not leave holds up its group.
+        # Not cancelled with its caller: a consumer that does not leave delays its group.
         await asyncio.shield(asyncio.wrap_future(self._ending))
 
     async def _run(self, work: Callable[..., T], *arguments: object) -> T:
-        """Run a call on the thread. Cancelled before it begins it never does, else it goes on."""
+        """Run a call on the thread. A call that was cancelled after its start still completes."""
         self._require_open()
         return await asyncio.wrap_future(self._submit(work, *arguments))
 
@@ -197,4 +197,4 @@ class AsyncConsumer:
 
     def _require_open(self) -> None:
         if self._closing:
-            raise ClosedError("this consumer is closed; make another one")
+            raise ClosedError("this consumer is closed; create another one")

@@ -1,11 +1,11 @@
-"""The asyncio twin of `Producer`.
+"""The asyncio version of `Producer`.
 
     async with AsyncProducer() as producer:
         result = await producer.send("orders", "hello")
 
-librdkafka works on threads of its own and knows no event loop. One thread of ours waits inside
-it; results cross over with `call_soon_threadsafe`, many to a call, because waking the loop
-costs more than a record does. Nothing spins: the loop sleeps until it is woken.
+librdkafka has its own threads and no event loop. One thread of ours waits inside it. Results reach
+the event loop with `call_soon_threadsafe`, many per call, because a wake-up of the loop costs more
+than a record. There is no polling: the loop sleeps until it is woken.
 """
 
 import asyncio
@@ -18,6 +18,8 @@ from typing import Self
 from confluent_kafka import KafkaException
 
 from barnabas.client.arguments import as_records, as_timeout, refused_record
+from barnabas.client.client_messages import Data, Headers, Record, SendResult, produce_arguments
+from barnabas.client.client_settings import DEFAULT_BOOTSTRAP, Settings, for_producer
 from barnabas.client.deliveries import Deliveries
 from barnabas.client.errors import (
     ClientError,
@@ -25,17 +27,15 @@ from barnabas.client.errors import (
     UsageError,
     from_exception,
 )
-from barnabas.client.messages import Data, Headers, Record, SendResult, produce_arguments
 from barnabas.client.producer import REFUSALS, given_up, open_producer
 from barnabas.client.pump import LAST_FLUSH_S, Pump
-from barnabas.client.settings import DEFAULT_BOOTSTRAP, Settings, for_producer
 
 SLICE_S = 0.1
-"""How long a flush stays in librdkafka, and so does a program that ends while one runs."""
+"""How long a flush stays in librdkafka; a program that ends waits that long for it."""
 
 
 class AsyncProducer:
-    """Sends records from an event loop; belongs to the loop it was made in."""
+    """Sends records from an event loop; can be used only in the loop that created it."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class AsyncProducer:
         self._pump = Pump(self._kafka)
         self._deliveries = Deliveries(loop)
         self._closed = False
-        # Runs on collection and at exit: what was accepted is not forgotten quietly.
+        # Runs on collection and at exit, so that queued records are not lost silently.
         weakref.finalize(self, _shut_unattended, self._pump, loop)
 
     async def send(
@@ -69,7 +69,7 @@ class AsyncProducer:
     ) -> SendResult:
         """Send one record and wait until the broker has it.
 
-        Cancelling ends the wait. A record that is in the queue by then is sent nevertheless.
+        Cancelling ends the wait. A record that is already in the queue is still sent.
         """
         self._deliveries.require_loop()
         record = Record(
@@ -78,7 +78,7 @@ class AsyncProducer:
         return await (await self.send_async(topic, record))
 
     async def send_async(self, topic: str, record: Record | Data) -> asyncio.Future[SendResult]:
-        """Queue one record, waiting only for room; the future says what became of it."""
+        """Queue one record, waiting only for space; the future completes with the result."""
         self._require_open()
         whole = record if isinstance(record, Record) else Record(value=record)
         try:
@@ -107,9 +107,10 @@ class AsyncProducer:
         return future
 
     async def send_batch(self, topic: str, records: Iterable[Record | Data]) -> list[SendResult]:
-        """Send many and wait for all; raises the first failure once every record is decided.
+        """Send several records and wait for all; raise the first error once all have a result.
 
-        A record that cannot be sent ends the batch: those before it are sent, and it is raised.
+        A record that cannot be sent ends the batch: earlier records are sent, and its error is
+        raised.
         """
         self._require_open()
         self._deliveries.require_loop()
@@ -122,7 +123,7 @@ class AsyncProducer:
         return [future.result() for future in futures]
 
     async def flush(self) -> None:
-        """Return once every queued record is decided."""
+        """Return once every queued record has a result."""
         self._require_open()
         self._deliveries.require_loop()
         while await asyncio.to_thread(self._kafka.flush, SLICE_S):
@@ -130,15 +131,15 @@ class AsyncProducer:
         await self._deliveries.idle()
 
     async def close(self, timeout_s: float | None = LAST_FLUSH_S) -> None:
-        """Flush and stop; raises `NotDeliveredError` if records were left over after that time.
+        """Flush and stop; raise `NotDeliveredError` if records remain after the timeout.
 
-        Every future ends, in either case: that of a record that was left over with
-        `NotDeliveredError`. None waits until each record is delivered or has failed.
+        All futures complete in either case, those of remaining records with `NotDeliveredError`.
+        None waits until each record is delivered or has failed.
         """
         limit_s = as_timeout(timeout_s)
         self._closed = True
         left = await asyncio.to_thread(self._pump.shut, limit_s)
-        # The reports are in by now, and the loop ends the futures in their order.
+        # All reports have arrived, and the loop completes the futures in order.
         await asyncio.sleep(0)
         self._deliveries.finish()
         if left:
@@ -158,18 +159,18 @@ class AsyncProducer:
 
     def _require_open(self) -> None:
         if self._closed:
-            raise ClosedError("this producer is closed; make another one")
+            raise ClosedError("this producer is closed; create another one")
 
 
 def _running_loop() -> asyncio.AbstractEventLoop:
     try:
         return asyncio.get_running_loop()
     except RuntimeError as error:
-        raise UsageError("make an AsyncProducer inside a coroutine; or use Producer") from error
+        raise UsageError("create an AsyncProducer inside a coroutine, or use Producer") from error
 
 
 def _shut_unattended(pump: Pump, loop: asyncio.AbstractEventLoop) -> None:
-    """Flush a producer that was not closed, without holding up its loop."""
+    """Flush a producer that was not closed, without blocking its loop."""
     if loop.is_running():
         threading.Thread(target=pump.shut, name="barnabas-flush").start()
     else:

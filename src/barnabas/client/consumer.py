@@ -1,15 +1,14 @@
-"""A consumer that blocks, polls, or is simply iterated over.
+"""A blocking consumer, for polling or iteration.
 
     with Consumer("127.0.0.1:9092", group="billing") as consumer:
         consumer.subscribe(["orders"])
         for message in consumer:
             handle(message)
 
-A message counts as done when the next one is asked for; only then is it committed. Leaving
-the `with` block by an exception leaves the message at hand uncommitted, so it is read again.
+A message counts as processed, and is committed, when the program requests the next one. If an
+exception leaves the `with` block, the current message stays uncommitted and is read again.
 
-Without a group, `assign` reads partitions from a place of the caller's choosing and nothing
-is remembered on the broker.
+Without a group, `assign` reads partitions from a given position, and the broker stores nothing.
 """
 
 import time
@@ -18,18 +17,18 @@ from types import TracebackType
 from typing import Self
 
 from barnabas.client.arguments import OutOfRange, Start, StartWord, as_count, as_timeout
+from barnabas.client.client_messages import Message
+from barnabas.client.client_settings import DEFAULT_BOOTSTRAP, Settings, for_consumer, group_start
 from barnabas.client.errors import ClosedError
-from barnabas.client.messages import Message
 from barnabas.client.session import OnPartitions, Session
-from barnabas.client.settings import DEFAULT_BOOTSTRAP, Settings, for_consumer, group_start
 from barnabas.model.ids import TopicPartition
 
-# Long enough not to matter, short enough that Ctrl-C is noticed.
+# Long enough to cost little, short enough to react to Ctrl-C.
 SLICE_S = 0.5
 
 
 class Consumer:
-    """Reads records; belongs to one thread. Another thread may close it, and nothing else."""
+    """Reads records; for use by one thread. Another thread may only close it."""
 
     def __init__(
         self,
@@ -41,11 +40,11 @@ class Consumer:
         auto_commit: bool = True,
         settings: Settings | None = None,
     ) -> None:
-        """`start` ("beginning" or "end") is for groups that have committed nothing yet.
+        """`start` ("beginning" or "end") is for groups without committed offsets.
 
         `out_of_range` is for an offset that the log does not have, because it was deleted or never
-        written: "error" has `poll` raise `OffsetOutOfRangeError` until `seek`; "beginning" and
-        "end" read on from there, and say nothing.
+        written: with "error" `poll` raises `OffsetOutOfRangeError` until `seek`; "beginning" and
+        "end" continue there without an error.
         """
         begin = group_start(start, out_of_range, settings)
         properties = for_consumer(
@@ -72,7 +71,7 @@ class Consumer:
         self._session.assign(partitions, start)
 
     def poll(self, timeout_s: float | None = None) -> Message | None:
-        """Return the next message; None when the time is over, never without a timeout."""
+        """Return the next message, or None after the timeout; without one, wait for a message."""
         self._session.require_open()
         self._session.settle()
         message = self._session.take()
@@ -96,23 +95,23 @@ class Consumer:
         *,
         wait: bool = True,
     ) -> None:
-        """Commit every message handed out so far, or the given next offsets."""
+        """Commit all returned messages, or the given next offsets."""
         self._session.commit(offsets, wait=wait)
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read nothing of these partitions until `resume`."""
+        """Stop reading these partitions until `resume`."""
         self._session.pause(partitions)
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read paused partitions on from where they were."""
+        """Continue reading paused partitions."""
         self._session.resume(partitions)
 
     def seek(self, partition: TopicPartition, start: Start) -> None:
-        """Read an assigned partition on from "beginning", "end" or an offset."""
+        """Continue an assigned partition at "beginning", "end" or an offset."""
         self._session.seek(partition, start)
 
     def position(self, partition: TopicPartition) -> int | None:
-        """Return the offset that comes next, or None before the first message."""
+        """Return the next offset, or None before the first message."""
         return self._session.position(partition)
 
     def partitions(self, topic: str) -> list[TopicPartition]:
@@ -120,13 +119,13 @@ class Consumer:
         return self._session.partitions(topic)
 
     def offsets(self, partition: TopicPartition) -> tuple[int, int]:
-        """Return the first offset there is, and the one the next record will get."""
+        """Return the first offset, and the offset of the next record to be written."""
         return self._session.offsets(partition)
 
     def close(self) -> None:
-        """Count the last message as done, commit where that is automatic, and leave.
+        """Mark the last message as processed, commit if that is automatic, and leave the group.
 
-        On another thread than the one that polls, the last message is not counted as done.
+        From another thread than the one that polls, the last message stays unprocessed.
         """
         self._session.close(settled=True)
 

@@ -1,8 +1,8 @@
-"""How delivery reports cross from librdkafka's callbacks to futures.
+"""Complete futures from librdkafka's delivery reports.
 
-`settling` is the plain way, for `concurrent.futures`. `Deliveries` is the asyncio way: reports
-are collected on the pump's thread and drained in the loop, many to a wake-up. A loop that was
-closed runs nothing any more, so the pump's thread then ends the futures itself.
+`settling` is for `concurrent.futures`. `Deliveries` is for asyncio: it collects reports on the
+pump's thread and completes futures in the event loop, many per wake-up. If the loop is closed, the
+pump's thread completes the futures itself.
 """
 
 import asyncio
@@ -14,13 +14,13 @@ from contextlib import suppress
 from confluent_kafka import KafkaError
 from confluent_kafka import Message as RawMessage
 
+from barnabas.client.client_messages import SendResult, result_from
 from barnabas.client.errors import ClientError, NotDeliveredError, UsageError, from_error
-from barnabas.client.messages import SendResult, result_from
 from barnabas.logs import get
 
 BREATH_RECORDS = 256
 PURGED = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
-"""Why records are not delivered that `close` gives up."""
+"""The error of records that `close` drops."""
 
 log = get("barnabas.client")
 
@@ -28,10 +28,10 @@ OnDelivery = Callable[[KafkaError | None, RawMessage], None]
 
 
 def settling(future: Future[SendResult]) -> OnDelivery:
-    """Return the callback that ends a future with what became of its record.
+    """Return the callback that completes a future with the result of its record.
 
-    A future runs the program's own callbacks when it ends. What these raise stays here, SystemExit
-    and KeyboardInterrupt included: it would stop librdkafka in the middle of the other reports.
+    A future runs the program's callbacks when it completes. Their exceptions are caught here,
+    SystemExit and KeyboardInterrupt included: they would interrupt librdkafka's other reports.
     """
 
     def on_delivery(error: KafkaError | None, message: RawMessage) -> None:
@@ -49,7 +49,7 @@ def settling(future: Future[SendResult]) -> OnDelivery:
 
 
 def failure(error: KafkaError, message: RawMessage) -> ClientError:
-    """Return why a record was not delivered; where it was given up, say which topic it was for."""
+    """Return why a record was not delivered; name the topic of a dropped record."""
     found = from_error(error)
     if isinstance(found, NotDeliveredError):
         return NotDeliveredError(f'a record for topic "{message.topic()}": {found}', found.code)
@@ -57,7 +57,7 @@ def failure(error: KafkaError, message: RawMessage) -> ClientError:
 
 
 class Deliveries:
-    """Carries delivery reports from the pump's thread to the loop's futures."""
+    """Passes delivery reports from the pump's thread to the event loop's futures."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -70,20 +70,20 @@ class Deliveries:
         self._progress = asyncio.Event()
 
     def require_loop(self) -> None:
-        """Raise where the caller runs in another event loop."""
+        """Raise if the caller runs in another event loop."""
         if asyncio.get_running_loop() is not self._loop:
-            raise UsageError("this producer belongs to the event loop it was made in")
+            raise UsageError("this producer belongs to the event loop that created it")
 
     def expect(self) -> bool:
-        """Count on the report of one more record: only what librdkafka took is ever reported.
+        """Expect the report of one more record; librdkafka reports only records that it accepted.
 
-        Return whether the loop should run now, for senders that never wait for anything else.
+        Return whether the sender should yield to the loop, for senders that never wait otherwise.
         """
         self._outstanding += 1
         return self._outstanding % BREATH_RECORDS == 0
 
     def finish(self) -> None:
-        """End the futures of a loop that is closed: it runs no drain any more."""
+        """Complete the futures of a closed loop, which can no longer do so."""
         if self._loop.is_closed():
             self._drain()
 
@@ -92,7 +92,7 @@ class Deliveries:
 
         def on_delivery(error: KafkaError | None, message: RawMessage) -> None:
             self._arrived.append((future, error, message))
-            # A second wake-up for the same drain is harmless, so no lock is needed here.
+            # A second wake-up is harmless, so no lock is needed here.
             if not self._scheduled or self._loop.is_closed():
                 self._scheduled = True
                 try:
@@ -103,12 +103,12 @@ class Deliveries:
         return on_delivery
 
     async def room(self) -> None:
-        """Wait until some record has left the queue."""
+        """Wait until some record has its report."""
         self._progress.clear()
         await self._progress.wait()
 
     async def idle(self) -> None:
-        """Wait until no record is out."""
+        """Wait until all records have their reports."""
         while self._outstanding:
             await self.room()
 

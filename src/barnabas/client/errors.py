@@ -1,21 +1,21 @@
-"""What a client can be told, as types to catch and sentences that say what to change.
+"""The exceptions of the client, with messages that say what to change.
 
-librdkafka reports everything as one exception with a number. Here each number that calls for a
-different reaction has its own class; the rest are plain `ClientError`s that keep the number.
+librdkafka raises one exception class with an error code. Here each code that needs a different
+reaction has its own class; all others are plain `ClientError`s with the code.
 
-    BrokerUnreachableError   nobody answers, or not in time; trying again later may help
-    UnknownTopicError        the topic or partition is not there
-    TopicExistsError         the topic is there already
+    BrokerUnreachableError   no broker answers, or not in time; a retry may help
+    UnknownTopicError        the topic or partition does not exist
+    TopicExistsError         the topic already exists
     RecordTooLargeError      the record is over a limit of the client or the topic
-    NotDeliveredError        a record was given up on; it may or may not be in the log
-    GroupError               the group moved on without this member, or cannot be reached
-    AuthenticationError      the broker does not know who we are
-    NotAllowedError          it knows, and says no
-    UnsupportedError         this broker does not serve what was asked
-    OffsetOutOfRangeError    the log does not have the offset that a consumer wants to read
-    SettingError             a setting has a name or value that does not exist
-    ArgumentError            a call was given a wrong word, number or type
-    UsageError               the call cannot be made here: in a callback, by a second thread
+    NotDeliveredError        a record was dropped; it may or may not be in the log
+    GroupError               the group removed this member, or its coordinator is unreachable
+    AuthenticationError      the broker rejected the credentials
+    NotAllowedError          the client has no permission
+    UnsupportedError         the broker does not support the request
+    OffsetOutOfRangeError    the log does not have the consumer's next offset
+    SettingError             a setting has an unknown name or an invalid value
+    ArgumentError            an argument is invalid
+    UsageError               the call is not allowed here: in a callback, from a second thread
     ClosedError              the object was used after `close()`
 """
 
@@ -25,7 +25,7 @@ from barnabas.model.ids import TopicPartition
 
 
 class ClientError(Exception):
-    """The root of what this package raises; `code` is Kafka's number, negative for local ones."""
+    """The base class of all exceptions; `code` is Kafka's error code, negative for local errors."""
 
     def __init__(self, message: str, code: int | None = None) -> None:
         super().__init__(message)
@@ -37,11 +37,11 @@ class BrokerUnreachableError(ClientError):
 
 
 class UnknownTopicError(ClientError):
-    """There is no such topic or partition."""
+    """The topic or partition does not exist."""
 
 
 class TopicExistsError(ClientError):
-    """There is such a topic already."""
+    """The topic already exists."""
 
 
 class RecordTooLargeError(ClientError):
@@ -49,39 +49,39 @@ class RecordTooLargeError(ClientError):
 
 
 class NotDeliveredError(ClientError):
-    """A record was given up on. It may still be in the log if only the answer was lost."""
+    """A record was dropped. It may still be in the log if only the response was lost."""
 
 
 class GroupError(ClientError):
-    """The consumer group moved on without this member, or its coordinator is out of reach."""
+    """The group removed this member, or its coordinator is unreachable."""
 
 
 class AuthenticationError(ClientError):
-    """The broker does not accept who we say we are."""
+    """The broker rejected the credentials."""
 
 
 class NotAllowedError(ClientError):
-    """The broker knows us and refuses."""
+    """The client has no permission for the request."""
 
 
 class UnsupportedError(ClientError):
-    """The broker does not serve what was asked for."""
+    """The broker does not support the request."""
 
 
 class SettingError(ClientError):
-    """A setting's name or value does not exist."""
+    """A setting has an unknown name or an invalid value."""
 
 
 class ArgumentError(ClientError, ValueError):
-    """A call was given a wrong word, number or type."""
+    """An argument of a call is invalid."""
 
 
 class UsageError(ClientError):
-    """The call cannot be made here: in a callback, by a second thread, for what is not assigned."""
+    """The call is not allowed here: in a callback, from a second thread, without an assignment."""
 
 
 class OffsetOutOfRangeError(ClientError):
-    """The log does not have the offset that the consumer wants to read next."""
+    """The log does not have the consumer's next offset."""
 
     def __init__(self, message: str, code: int, partition: TopicPartition, offset: int) -> None:
         super().__init__(message, code)
@@ -118,7 +118,7 @@ _CLASSES: dict[int, tuple[type[ClientError], str]] = {
                 KafkaError.UNKNOWN_TOPIC_ID,
             ),
         ),
-        (TopicExistsError, "pick another name", (KafkaError.TOPIC_ALREADY_EXISTS,)),
+        (TopicExistsError, "choose another name", (KafkaError.TOPIC_ALREADY_EXISTS,)),
         (
             RecordTooLargeError,
             "send less, or raise message.max.bytes here and max.message.bytes on the topic",
@@ -136,7 +136,7 @@ _CLASSES: dict[int, tuple[type[ClientError], str]] = {
         ),
         (
             GroupError,
-            "the group has rebalanced or its coordinator is away; poll again",
+            "the group has rebalanced or its coordinator is unreachable; poll again",
             (
                 KafkaError.ILLEGAL_GENERATION,
                 KafkaError.UNKNOWN_MEMBER_ID,
@@ -169,7 +169,7 @@ _CLASSES: dict[int, tuple[type[ClientError], str]] = {
         ),
         (
             UnsupportedError,
-            "this broker does not serve the call",
+            "this broker does not support the request",
             (KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION),
         ),
         (
@@ -185,14 +185,14 @@ _CLASSES: dict[int, tuple[type[ClientError], str]] = {
 
 
 def from_error(error: KafkaError) -> ClientError:
-    """Turn librdkafka's error into the class that says how to react."""
+    """Convert librdkafka's error to the matching exception."""
     kind, advice = _CLASSES.get(error.code(), (ClientError, ""))
     text = str(error.str()) or str(error.name())
     return kind(f"{text}; {advice}" if advice else text, error.code())
 
 
 def from_exception(exception: KafkaException) -> ClientError:
-    """Unwrap the error that a raised exception carries."""
+    """Return the error inside an exception."""
     carried = exception.args[0] if exception.args else None
     if isinstance(carried, KafkaError):
         return from_error(carried)

@@ -1,12 +1,12 @@
-"""A producer that blocks, hands out futures, or calls back: whichever the caller likes.
+"""A producer with blocking sends, futures and callbacks.
 
     with Producer("127.0.0.1:9092") as producer:
         result = producer.send("orders", "hello", key="customer-7")
         print(result.partition, result.offset)
 
-`send` waits for the broker. `send_async` returns a future at once and is the way to
-throughput: librdkafka gathers records into batches behind it. Only when a hundred thousand
-records are waiting does `send_async` itself wait, for room.
+`send` waits for the broker. `send_async` returns a future immediately and gives the highest
+throughput, because librdkafka collects records into batches. `send_async` waits only if a hundred
+thousand records are queued.
 """
 
 import weakref
@@ -18,26 +18,26 @@ from typing import Any, Self
 import confluent_kafka
 
 from barnabas.client.arguments import as_records, as_timeout, refused_record
-from barnabas.client.deliveries import settling
-from barnabas.client.errors import ClientError, ClosedError, NotDeliveredError, from_exception
-from barnabas.client.messages import (
+from barnabas.client.client_messages import (
     Data,
     Headers,
     Record,
     SendResult,
     produce_arguments,
 )
-from barnabas.client.pump import LAST_FLUSH_S, Pump
-from barnabas.client.settings import (
+from barnabas.client.client_settings import (
     DEFAULT_BOOTSTRAP,
     Setting,
     Settings,
     for_producer,
     setting_error,
 )
+from barnabas.client.deliveries import settling
+from barnabas.client.errors import ClientError, ClosedError, NotDeliveredError, from_exception
+from barnabas.client.pump import LAST_FLUSH_S, Pump
 
 REFUSALS = (TypeError, ValueError, OverflowError, AttributeError)
-"""What confluent-kafka raises for a record that cannot be sent."""
+"""The exceptions of confluent-kafka for a record that cannot be sent."""
 
 OnResult = Callable[[Future[SendResult]], None]
 
@@ -60,7 +60,7 @@ class Producer:
         self._kafka = open_producer(properties)
         self._closed = False
         self._pump = Pump(self._kafka)
-        # Runs on collection and at exit: what was accepted is not forgotten quietly.
+        # Runs on collection and at exit, so that queued records are not lost silently.
         weakref.finalize(self, self._pump.shut)
 
     def send(
@@ -83,11 +83,11 @@ class Producer:
     def send_async(
         self, topic: str, record: Record | Data, on_result: OnResult | None = None
     ) -> Future[SendResult]:
-        """Queue one record; the future ends with where it lies, or with a `ClientError`.
+        """Queue one record; the future completes with its offset, or with a `ClientError`.
 
-        `on_result` is called with the finished future, on a thread that serves delivery reports:
-        the producer's own, or one that flushes. It must not wait for other records. What it
-        raises is logged.
+        `on_result` is called with the completed future, on a thread that handles delivery reports:
+        the producer's own, or one that flushes. It must not wait for other records. Its
+        exceptions are logged.
         """
         future: Future[SendResult] = Future()
         if on_result is not None:
@@ -96,9 +96,10 @@ class Producer:
         return future
 
     def send_batch(self, topic: str, records: Iterable[Record | Data]) -> list[SendResult]:
-        """Send many and wait for all; raises the first failure once every record is decided.
+        """Send several records and wait for all; raise the first error once all have a result.
 
-        A record that cannot be sent ends the batch: those before it are sent, and it is raised.
+        A record that cannot be sent ends the batch: earlier records are sent, and its error is
+        raised.
         """
         self._require_open()
         self._pump.require_no_callback()
@@ -111,18 +112,18 @@ class Producer:
         return [future.result() for future in futures]
 
     def flush(self, timeout_s: float | None = None) -> None:
-        """Return once every queued record is decided, or raise when the time is over."""
+        """Return once every queued record has a result, or raise after the timeout."""
         self._require_open()
         left = self._pump.flush(as_timeout(timeout_s))
         if left:
             raise NotDeliveredError(f"{left} records were still undelivered after {timeout_s} s")
 
     def close(self, timeout_s: float | None = LAST_FLUSH_S) -> None:
-        """Flush and stop; raises `NotDeliveredError` if records were left over after that time.
+        """Flush and stop; raise `NotDeliveredError` if records remain after the timeout.
 
-        Every future ends, in either case: that of a record that was left over with
-        `NotDeliveredError`. None waits until each record is delivered or has failed. Ctrl-C gives
-        up what is left at once.
+        All futures complete in either case, those of remaining records with `NotDeliveredError`.
+        None waits until each record is delivered or has failed. Ctrl-C drops the remaining
+        records immediately.
         """
         limit_s = as_timeout(timeout_s)
         self._closed = True
@@ -169,17 +170,17 @@ class Producer:
 
     def _require_open(self) -> None:
         if self._closed:
-            raise ClosedError("this producer is closed; make another one")
+            raise ClosedError("this producer is closed; create another one")
 
 
 def given_up(left: int, limit_s: float | None) -> NotDeliveredError:
-    """Say how many records a closing producer gave up."""
+    """Return the error for the records that a closing producer dropped."""
     within = "" if limit_s is None else f" within {limit_s:g} s"
-    return NotDeliveredError(f"{left} records were not delivered{within}, and were given up")
+    return NotDeliveredError(f"{left} records were not delivered{within}, and were dropped")
 
 
 def open_producer(properties: dict[str, Setting]) -> confluent_kafka.Producer:
-    """Start confluent-kafka's producer, or say which setting it does not like."""
+    """Start confluent-kafka's producer, or raise the error for a setting that it rejects."""
     try:
         return confluent_kafka.Producer(properties)
     except (confluent_kafka.KafkaException, TypeError, ValueError) as exception:

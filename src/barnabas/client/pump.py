@@ -1,15 +1,15 @@
-"""One thread that runs a producer's delivery callbacks, so that the program need not call `poll`.
+"""A thread that runs a producer's delivery callbacks, so that the program need not call `poll`.
 
-The thread sleeps inside librdkafka until an event arrives, and looks up every
-`WAKE_INTERVAL_S` to see whether it should stop. It knows the librdkafka handle and not the
-producer: a producer that is dropped without `close()` is still collected, and flushed on the way.
+The thread sleeps inside librdkafka until an event arrives, and checks every `WAKE_INTERVAL_S`
+whether it should stop. It references the librdkafka handle but not the producer, so a producer
+without `close()` can still be garbage-collected, and is flushed then.
 
-Every record gets a delivery report, also one that is given up: `shut` purges what a flush left
-over, and librdkafka reports each purged record as not delivered. Without that report the future
-of the record would never end.
+Every record gets a delivery report, also a dropped one: `shut` purges what a flush left in the
+queue, and librdkafka reports each purged record as not delivered. Without that report the future of
+the record would never complete.
 
-A flush runs callbacks as well, on the thread that flushes. A callback must not wait for a report:
-its own is not over before it returns. `in_callback` tells.
+A flush also runs callbacks, on the thread that flushes. A callback must not wait for a report,
+because its own ends only when it returns. `in_callback` detects this.
 """
 
 import threading
@@ -26,14 +26,14 @@ from barnabas.logs import get
 WAKE_INTERVAL_S = 0.1
 LAST_FLUSH_S = 10.0
 PURGE_S = 5.0
-"""How long librdkafka may take to report what was purged; it takes milliseconds."""
+"""How long librdkafka may take to report purged records; it takes milliseconds."""
 
 log = get("barnabas.client")
 T = TypeVar("T")
 
 
 class Pump:
-    """Serves the delivery reports of one confluent-kafka producer."""
+    """Handles the delivery reports of one confluent-kafka producer."""
 
     def __init__(self, kafka: Producer) -> None:
         self._kafka = kafka
@@ -47,23 +47,23 @@ class Pump:
         self._thread.start()
 
     def in_callback(self) -> bool:
-        """Tell whether the caller is a delivery callback."""
+        """Return whether the caller is a delivery callback."""
         return threading.get_ident() in self._serving
 
     def require_no_callback(self) -> None:
-        """Raise where the caller is a delivery callback, and wants to wait for others."""
+        """Raise if the caller is a delivery callback, which must not wait for other records."""
         if self.in_callback():
             raise UsageError(
                 "a delivery callback cannot wait for other records; use send_async in it"
             )
 
     def flush(self, timeout_s: float | None) -> int:
-        """Wait until every record has its report; return how many have none when time is over."""
+        """Wait until every record has its report; return how many have none after the timeout."""
         self.require_no_callback()
         return run_apart(lambda hurry: self._wait(timeout_s, hurry))
 
     def wait_for_room(self) -> None:
-        """Wait until some reports have been served, but not for long."""
+        """Wait a short time for some reports."""
         if self.in_callback():
             self._serve(self._kafka.poll, WAKE_INTERVAL_S)
             return
@@ -75,11 +75,11 @@ class Pump:
                 self._wait_for_room -= 1
 
     def shut(self, timeout_s: float | None = LAST_FLUSH_S) -> int:
-        """Flush, give up what is left, stop the thread; return how many records were given up.
+        """Flush, drop the remaining records, stop the thread; return how many records were dropped.
 
-        On return every record has had its delivery report. A second call waits for the first, and
-        gives up what was queued since. A callback that calls this gets 0 at once: its own report
-        is under way, so that the pump's thread makes the flush afterwards.
+        On return every record has its delivery report. A second call waits for the first, and
+        drops records that were queued since. A callback gets 0 immediately: its own report is not
+        complete, so the pump's thread flushes afterwards.
         """
         if self.in_callback() or threading.current_thread() is self._thread:
             if not self._stop.is_set():
@@ -89,9 +89,9 @@ class Pump:
         return run_apart(lambda hurry: self._end(timeout_s, hurry))
 
     def give_up_late(self) -> None:
-        """Give up a record that was queued after the flush of `shut`, where that is over."""
+        """Drop a record that was queued after the flush of `shut`, if that has ended."""
         if self.in_callback():
-            return  # there still is a flush to come
+            return  # a flush will follow
         with self._shutting:
             if self._stop.is_set():
                 self._flush(0.0, self._stop)
@@ -107,7 +107,7 @@ class Pump:
             return left + self._flush(0.0, hurry)
 
     def _flush(self, timeout_s: float | None, hurry: threading.Event) -> int:
-        """Wait for reports; give up every record that has none by then, and return how many."""
+        """Wait for reports; drop every record without one, and return how many."""
         left = self._wait(timeout_s, hurry)
         if left:
             self._kafka.purge()
@@ -124,7 +124,7 @@ class Pump:
                 return left
 
     def _serve(self, call: Callable[[float], T], timeout_s: float) -> T:
-        """Make a call that runs callbacks, on this thread."""
+        """Run a call that executes callbacks, on this thread."""
         me, nested = threading.get_ident(), self.in_callback()
         self._serving.add(me)
         try:
@@ -140,7 +140,7 @@ class Pump:
             try:
                 self._kafka.poll(WAKE_INTERVAL_S)
             except BaseException:
-                # Without this thread no other future would end.
+                # Without this thread no other future would complete.
                 log.exception("a delivery callback failed")
             if self._wait_for_room:
                 with self._room:

@@ -1,19 +1,19 @@
-"""What both consumers share: a read-ahead buffer, and the books on what was handed out.
+"""The common part of both consumers: a prefetch buffer, and the offsets of processed messages.
 
-librdkafka calls a message consumed when it leaves its queue. We fetch many at a time, so the
-books are kept here instead:
+librdkafka counts a message as consumed when it leaves its queue. We take many at a time, so this
+module keeps track instead:
 
-    fetched --fill--> buffer --take--> handed out --settle--> done, may be committed
+    fetched --fill--> buffer --take--> returned --settle--> processed, may be committed
 
-A message is done with when the next one is asked for, so a crash while working on it leads
-to its being read again, never to its loss. `seek`, `pause` and a rebalance throw away what
-the buffer holds of their partitions; it is fetched again when it is wanted.
+A message is processed when the program requests the next one, so after a crash it is read again and
+never lost. `seek`, `pause` and a rebalance drop the buffered messages of their partitions; they are
+fetched again later.
 
-Callbacks of the program run inside librdkafka's calls. What they raise waits until the call is
-over: confluent-kafka would throw away the messages that the call was about to return.
+Callbacks of the program run inside librdkafka's calls. Their exceptions are raised after the call:
+otherwise confluent-kafka would drop the messages that the call returns.
 
-Without a group, partitions are assigned by hand. librdkafka looks for a coordinator even
-then; whatever comes of that is ignored, so such a consumer works on brokers without groups.
+Without a group, partitions are assigned explicitly. librdkafka looks for a coordinator even then;
+the result is ignored, so such a consumer works with brokers without groups.
 """
 
 import threading
@@ -37,6 +37,8 @@ from barnabas.client.arguments import (
     as_topics,
 )
 from barnabas.client.assigning import LOGICAL, adopt, is_state, native, readmit
+from barnabas.client.client_messages import Message, message_from
+from barnabas.client.client_settings import Setting, setting_error
 from barnabas.client.errors import (
     ClientError,
     ClosedError,
@@ -46,8 +48,6 @@ from barnabas.client.errors import (
     from_error,
     from_exception,
 )
-from barnabas.client.messages import Message, message_from
-from barnabas.client.settings import Setting, setting_error
 from barnabas.client.turns import Turn
 from barnabas.model.ids import TopicPartition
 
@@ -69,7 +69,7 @@ OnPartitions = Callable[[list[TopicPartition]], None]
 
 
 class Failure(NamedTuple):
-    """An error that stands in the place of a message."""
+    """An error in place of a message."""
 
     place: TopicPartition | None
     error: ClientError
@@ -129,7 +129,7 @@ class Session:
             )
 
     def assign(self, partitions: Iterable[TopicPartition], start: Start) -> None:
-        """Read these partitions and no others, from one start."""
+        """Read exactly these partitions, from one start position."""
         self.require_open()
         wanted, begin = as_partitions(partitions), as_start(start)
         with self._turn:
@@ -140,10 +140,10 @@ class Session:
             self._call(self._kafka.assign, placed)
 
     def fill(self, timeout_s: float) -> None:
-        """Wait for one message, unless one is buffered, then take along what else has arrived.
+        """Wait for one message, unless one is buffered, then take all that have arrived.
 
-        Each call of librdkafka may revoke partitions or raise. What was read before that call is
-        in the buffer by then: `forget` finds it, and an exception does not lose it.
+        Each call of librdkafka may revoke partitions or raise. Messages from earlier calls are
+        already in the buffer: `forget` can drop them, and an exception does not lose them.
         """
         if self._buffer:
             return
@@ -153,15 +153,15 @@ class Session:
             first = self._call(self._kafka.poll, timeout_s)
             if first is not None:
                 self._keep([first])
-                # `consume` with a timeout would wait for all it was asked for, not for the first.
+                # `consume` with a timeout would wait for all messages, not for the first.
                 self._keep(self._call(self._kafka.consume, READ_AHEAD, 0))
             self._after_callbacks()
             if first is None and self._stopped:
-                # Raised again and again: a partition that stands still must not be overlooked.
+                # Raised repeatedly, so that a stopped partition is not overlooked.
                 self._buffer.extend(Failure(*each) for each in self._stopped.items())
 
     def take(self) -> Message | None:
-        """Hand out the next buffered message, or raise the error that stands in its place."""
+        """Return the next buffered message, or raise the error in its place."""
         try:
             raw = self._buffer.popleft()
         except IndexError:
@@ -175,14 +175,14 @@ class Session:
         return message
 
     def settle(self) -> None:
-        """Mark everything handed out so far as done, so that it may be committed."""
+        """Mark all returned messages as processed, so that they may be committed."""
         done, self._handed_out = self._handed_out, {}
         if self._grouped:
             for raw in done.values():
                 self._store(raw)
 
     def commit(self, offsets: Mapping[TopicPartition, int] | None, *, wait: bool) -> None:
-        """Commit given offsets, or everything that was handed out."""
+        """Commit given offsets, or all returned messages."""
         self.require_open()
         if not self._grouped:
             raise GroupError("commit needs a group: pass group=... to the consumer")
@@ -200,7 +200,7 @@ class Session:
                     raise from_exception(exception) from exception
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Stop reading; what was read ahead goes back."""
+        """Pause partitions and drop their buffered messages."""
         self.require_open()
         with self._turn:
             for place in self._assigned(as_partitions(partitions)):
@@ -219,7 +219,7 @@ class Session:
             self._paused.difference_update(wanted)
 
     def seek(self, partition: TopicPartition, start: Start) -> None:
-        """Read on from elsewhere."""
+        """Continue a partition at another offset."""
         self.require_open()
         place, begin = as_partition(partition), as_start(start)
         with self._turn:
@@ -229,7 +229,7 @@ class Session:
             self._seek(target)
 
     def position(self, partition: TopicPartition) -> int | None:
-        """Return the offset that would be handed out next, if anything has been read."""
+        """Return the offset of the next message, if any has been read."""
         self.require_open()
         place = as_partition(partition)
         with self._turn:
@@ -239,7 +239,7 @@ class Session:
         return offset if offset >= 0 else None
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
-        """Drop what is buffered and noted of some partitions."""
+        """Drop the buffered messages and offsets of some partitions."""
         gone = set(partitions)
         self._buffer = deque(raw for raw in self._buffer if _place(raw) not in gone)
         for place in gone:
@@ -258,7 +258,7 @@ class Session:
         return [TopicPartition(name, number) for number in sorted(found.partitions)]
 
     def offsets(self, partition: TopicPartition) -> tuple[int, int]:
-        """Return a partition's first offset, and the one the next record will get."""
+        """Return a partition's first offset, and the offset of the next record to be written."""
         self.require_open()
         place = as_partition(partition)
         with self._turn:
@@ -268,20 +268,20 @@ class Session:
         return int(low), int(high)
 
     def close(self, *, settled: bool) -> None:
-        """Leave the group, committing what is done with where commits are automatic.
+        """Leave the group; commit processed messages if commits are automatic.
 
-        Another thread that polls leaves first. What that one is working on is not done with.
+        Another thread that polls must leave first. The message that it processes stays uncommitted.
         """
         self.closed = True
         with self._turn.waited_for():
-            if self._calls:  # by a callback: librdkafka cannot be closed inside one of its calls
+            if self._calls:  # from a callback: librdkafka cannot be closed inside one of its calls
                 return
             self._leave(settled=settled and self._reader in (None, threading.get_ident()))
 
     def require_open(self) -> None:
-        """Raise where the session has ended; callbacks of its last moments may still use it."""
+        """Raise if the session has ended; callbacks during `close` may still use it."""
         if self.closed and threading.get_ident() != self._leaving:
-            raise ClosedError("this consumer is closed; make another one")
+            raise ClosedError("this consumer is closed; create another one")
 
     def _leave(self, *, settled: bool) -> None:
         if self._left:
@@ -300,7 +300,7 @@ class Session:
 
     def _resolve(self, place: TopicPartition, start: Place | int) -> int:
         # librdkafka looks "beginning" and "end" up in the background, and a seek made
-        # meanwhile is undone when the answer comes: records would be read twice.
+        # meanwhile is undone when the response arrives: records would be read twice.
         if isinstance(start, int):
             return start
         return self.offsets(place)[0 if start == "beginning" else 1]
@@ -314,7 +314,7 @@ class Session:
             self._call(readmit, self._kafka, target, paused=self._paused, done=self._done_offsets())
 
     def _assigned(self, wanted: list[TopicPartition]) -> list[TopicPartition]:
-        """Return partitions that are assigned to this consumer, or say which one is not."""
+        """Return partitions that are assigned to this consumer, or raise if one is not."""
         have = set(_plain(self._call(self._kafka.assignment)))
         for place in wanted:
             if place not in have:
@@ -322,7 +322,7 @@ class Session:
         return wanted
 
     def _done_offsets(self) -> dict[TopicPartition, int]:
-        """Return what the next commit would commit, of the partitions that were read."""
+        """Return the offsets that the next commit would commit."""
         at_hand = {place: int(raw.offset()) for place, raw in self._handed_out.items()}
         return {**self._next_offset, **at_hand} if self._grouped else {}
 
@@ -343,7 +343,7 @@ class Session:
             self._buffer.append(Failure(_place(raw), from_error(raw.error())))
 
     def _keep_reset(self, raw: RawMessage) -> None:
-        """Take in that a partition stopped: it has no committed offset, or one out of range."""
+        """Handle a stopped partition: it has no committed offset, or one that is out of range."""
         place, offset = TopicPartition(raw.topic(), raw.partition()), raw.offset()
         if offset is None and self._start is not None:
             self._seek(native(place, LOGICAL[self._start]))
@@ -359,10 +359,10 @@ class Session:
             first, end = self.offsets(place)
             held = f"the log has offsets {first} to {end - 1}" if end > first else "it is empty"
         except ClientError as error:
-            held = f"which ones it has could not be asked ({error})"
+            held = f"its offsets could not be requested ({error})"
         return OffsetOutOfRangeError(
-            f"partition {place} does not have offset {offset}; {held}. Use seek to go on from "
-            'one of them, or make the consumer with out_of_range="beginning" or "end"',
+            f"partition {place} does not have offset {offset}; {held}. Use seek to continue at "
+            'one of them, or create the consumer with out_of_range="beginning" or "end"',
             code,
             place,
             offset,
@@ -372,7 +372,7 @@ class Session:
         try:
             self._kafka.store_offsets(message=raw)
         except KafkaException as exception:
-            # The partition went to another member in the meantime: it will read this again.
+            # The partition now belongs to another member, which will read this again.
             if exception.args[0].code() not in NO_OFFSET_YET:
                 raise from_exception(exception) from exception
 
@@ -383,14 +383,14 @@ class Session:
         return None
 
     def _call_back(self, callback: Callable[..., object], *arguments: object) -> None:
-        """Run a callback inside librdkafka; what it raises is raised once librdkafka is done."""
+        """Run a callback inside librdkafka; raise its exception after librdkafka's call."""
         try:
             callback(*arguments)
         except BaseException as error:  # noqa: BLE001 - raised after librdkafka's call
             self._raised = self._raised or error
 
     def _after_callbacks(self) -> None:
-        """Do what callbacks want done outside librdkafka: raise, or close."""
+        """Do what callbacks requested for after librdkafka's call: raise, or close."""
         raised, self._raised = self._raised, None
         try:
             if self.closed:

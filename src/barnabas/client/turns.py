@@ -1,7 +1,7 @@
-"""One thread at a time in a consumer: a second one is told, and only `close` waits for its turn.
+"""Allow one thread at a time in a consumer: a second one gets an error; only `close` waits.
 
-A consumer belongs to the thread that polls it. Two threads that poll would count each other's
-messages as done, and a crash could then lose some. So the second one gets an error.
+A consumer belongs to the thread that polls it. If two threads polled, each would mark the other's
+messages as processed, and a crash could lose some. So the second one gets an error.
 """
 
 import threading
@@ -13,7 +13,7 @@ from barnabas.client.errors import UsageError
 
 
 class Turn:
-    """A lock that raises where another thread has it, in the place of waiting."""
+    """A lock that raises instead of waiting if another thread has it."""
 
     def __init__(self, require_open: Callable[[], None]) -> None:
         self._lock = threading.RLock()
@@ -23,7 +23,7 @@ class Turn:
         if not self._lock.acquire(blocking=False):
             self._require_open()  # the other thread may be closing it
             raise UsageError(
-                "another thread is using this consumer; make one consumer for each thread"
+                "another thread is using this consumer; create one consumer per thread"
             )
 
     def __exit__(
@@ -36,6 +36,6 @@ class Turn:
 
     @contextmanager
     def waited_for(self) -> Iterator[None]:
-        """Wait until the other thread has left."""
+        """Wait until the other thread releases the consumer."""
         with self._lock:
             yield

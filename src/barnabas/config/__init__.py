@@ -1,11 +1,12 @@
-"""Settings from a YAML file, the environment and flags; wrong ones are refused with the remedy.
+"""Load settings from a YAML file, environment variables and flags; errors say what to write.
 
-units      "1GB" and "7d" to numbers and back
-keys       the table from keys in the file to fields of the settings
-document   YAML to entries that know their line
-topics     the `topics` section
-load       all of it together: defaults < file < environment < flags
-example    the commented file with every default, and the page of the manual
+units              "1GB" and "7d" to numbers and back
+keys               the table from keys in the file to fields of the settings
+document           YAML to entries with their line numbers
+topic_settings     the `topics` section
+cluster_settings   checks of the `cluster` section
+load               merges all sources: defaults < file < environment < flags
+example            the commented file with every default, and docs/configuration.md
 """
 
 from barnabas.config.example import example, page

@@ -1,8 +1,8 @@
-"""A YAML document as a flat list of entries, each with the line it was written on.
+"""Read a YAML document as a flat list of entries, each with its line number.
 
-The document is composed but never constructed: the nodes keep their marks and their plain text,
-so `1GB`, `"1GB"`, `yes` and `0.5` all reach the settings' own readers, and YAML's guesses at
-types (`1:30` as ninety, `010` as eight) never happen.
+The module composes YAML nodes but does not construct Python values. The nodes keep their line and
+plain text, so `barnabas.config.keys` parses `1GB`, `"1GB"`, `yes` and `0.5` itself, and YAML's
+implicit types (`1:30` as ninety, `010` as eight) have no effect.
 """
 
 from collections.abc import Iterator
@@ -16,14 +16,14 @@ _NULL = "tag:yaml.org,2002:null"
 
 
 def read(text: str, file: str) -> list[Entry]:
-    """Return every entry of a document, or raise ConfigError where it is not one."""
+    """Return every entry of a document, or raise ConfigError if it is not valid."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise ConfigError(f"{file}, line {line}: this is not YAML: {error.problem}.") from None
+        raise ConfigError(f"{file}, line {line}: invalid YAML: {error.problem}.") from None
     except yaml.YAMLError as error:
-        raise ConfigError(f"{file}: this is not YAML: {error}.") from None
+        raise ConfigError(f"{file}: invalid YAML: {error}.") from None
     if root is None or root.tag == _NULL:
         return []
     if not isinstance(root, yaml.MappingNode):
@@ -54,7 +54,7 @@ def _leaves(node: yaml.Node, path: tuple[str, ...], file: str, line: int) -> Ite
     origin = f"{file}, line {line}"
     match node:
         case yaml.MappingNode() if len(path) == 1 or (len(path) == 2 and path[0] == TOPICS):
-            # The mapping itself is an entry too: a topic without keys is still a topic.
+            # The mapping itself is also an entry: a topic may have no keys.
             yield Entry(path, None, origin)
             yield from _walk(node, path, file)
         case yaml.ScalarNode():

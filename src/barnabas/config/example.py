@@ -1,8 +1,7 @@
-"""The commented file with every setting and its default, written from the settings themselves.
+"""Generate the example configuration file, with a comment and the default for each setting.
 
-The docstring under each field of `barnabas.model.settings` is the comment above its key, so the
-two cannot drift apart. `page` wraps it for the manual, and a test keeps docs/configuration.md
-equal to it.
+The docstring under each field of `barnabas.model.settings` is the comment above its key. `page`
+returns docs/configuration.md with the example, and a test checks that the file is current.
 """
 
 import ast
@@ -17,9 +16,9 @@ from barnabas.model.settings import Settings
 
 _WIDTH = 96
 _TOPICS = """\
-# Topics to be made at the start where they do not exist. A topic takes partitions,
+# Topics that are created at the start if they do not exist. A topic has partitions,
 # replication_factor, the storage keys above that topics inherit, and any Kafka topic config
-# under its own name:
+# under its Kafka name:
 #
 # topics:
 #   gpu-telemetry:
@@ -34,18 +33,18 @@ topics: {}
 _PAGE = """\
 # Configuration
 
-Settings come from four places; a later one wins over an earlier one:
+Settings come from four places. A later one overrides an earlier one:
 
 1. the defaults below,
 2. a YAML file: `barnabas serve --config barnabas.yaml`,
 3. environment variables, named by section and key: `BARNABAS_STORAGE_SEGMENT_SIZE=512MB`,
 4. flags of the command.
 
-Sizes are written as `512MB` or `16KiB` (both count in 1024s) or as a number of bytes, times as
+Write sizes as `512MB` or `16KiB` (both use 1024) or as a number of bytes, times as
 `500ms`, `30s`, `5m`, `24h`, `7d` or as a number of milliseconds, and `unlimited` (or `-1`)
-where there need be no limit. A list in an environment variable has commas between its items.
-A key or variable that does not exist, a key that is set twice and a value that makes no sense
-stop the broker at its start, with a message that names the line and what to write instead.
+for no limit. In an environment variable, separate the items of a list with commas.
+The broker does not start if a key or variable does not exist, a key is set twice or a value is
+invalid. The error names the line and says what to write instead.
 
 `barnabas serve --print-config` prints this file with every setting, its meaning and its default:
 
@@ -57,7 +56,7 @@ stop the broker at its start, with a message that names the line and what to wri
 
 
 def example() -> str:
-    """Return a YAML file that says what every setting does and sets its default."""
+    """Return a YAML file with a description and the default of each setting."""
     return "\n".join(["\n".join(_section(section)) + "\n" for section in SECTIONS] + [_TOPICS])
 
 
@@ -97,7 +96,7 @@ def _written(key: Key, value: object) -> str:
 
 
 def _field_docs(class_name: str) -> dict[str, str]:
-    """Return the string under each field; Python itself throws those away."""
+    """Return the docstring under each field; Python does not keep it at run time."""
     body = ast.parse(inspect.getsource(getattr(model, class_name))).body[0]
     assert isinstance(body, ast.ClassDef)
     docs = {}

@@ -1,7 +1,7 @@
-"""The one table from keys in the file to fields of the settings, and how each is read.
+"""The table that maps configuration keys to fields of the settings, and parses their values.
 
-The keys carry no unit, as the values do; the fields do (see `barnabas.model.settings`). A key
-that is not in this table does not exist, whether in the file, the environment or a flag.
+Keys have no unit, because values do; fields have one (see `barnabas.model.settings`). The file,
+environment variables and flags accept only the keys in this table.
 """
 
 import re
@@ -17,7 +17,7 @@ from barnabas.config.units import (
     parse_size,
     parse_time,
 )
-from barnabas.controller.topics import PARTITIONS_MAX
+from barnabas.controller.topic_decisions import PARTITIONS_MAX
 from barnabas.metadata.topic_config_table import SEGMENT_BYTES_MIN
 from barnabas.model.settings import UNLIMITED
 
@@ -26,27 +26,27 @@ LONG_MAX = 2**63 - 1
 PORT_MAX = 65_535
 
 TOPICS = "topics"
-"""The one section whose keys have keys themselves; `barnabas.config.topics` reads it."""
+"""The only section with nested keys; `barnabas.config.topic_settings` reads it."""
 
 Raw = str | tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One value that somebody set."""
+    """One value from the file, an environment variable or a flag."""
 
     path: tuple[str, ...]
-    """The keys that lead to it."""
+    """The path of keys to the value."""
 
     raw: Raw
-    """What was written, as text."""
+    """The value as text."""
 
     origin: str
-    """Where it was written, for messages."""
+    """Where the value was set, for error messages."""
 
 
 class Kind(Enum):
-    """How a value is written."""
+    """The type of a value, and how to write it."""
 
     TEXT = "text"
     INTEGER = "a whole number such as 4"
@@ -60,35 +60,35 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key that can be set."""
+    """One configuration key."""
 
     section: str
-    """The section it stands in."""
+    """The section of the key."""
 
     name: str
-    """What it is called in the file."""
+    """The name in the file."""
 
     field: str
-    """The field of the section's settings that it fills."""
+    """The field of the section's settings."""
 
     kind: Kind
-    """How its value is written."""
+    """The type of its value."""
 
     least: int = 0
-    """The smallest number it takes."""
+    """The smallest allowed number."""
 
     most: int = LONG_MAX
-    """The largest number it takes."""
+    """The largest allowed number."""
 
     choices: tuple[str, ...] = ()
-    """The only texts it takes, where there are such."""
+    """The allowed texts; empty if any text is allowed."""
 
     optional: bool = False
     """Whether it may be empty."""
 
     @property
     def path(self) -> str:
-        """The dotted name, as a flag and in messages."""
+        """The dotted name, as in flags and messages."""
         return f"{self.section}.{self.name}"
 
     @property
@@ -111,7 +111,7 @@ class Key:
 
     @property
     def remedy(self) -> str:
-        """What to write, in words."""
+        """What to write, as text for an error message."""
         if self.choices:
             return "one of " + ", ".join(f'"{choice}"' for choice in self.choices)
         unlimited = ", or unlimited" if self.least == UNLIMITED else ""
@@ -130,7 +130,7 @@ class Key:
 
 def _read_text(raw: Raw) -> str:
     if raw is None or isinstance(raw, tuple):
-        raise ValueError(raw)  # what was written is wrong, not what was passed
+        raise ValueError(raw)  # the user's value is wrong, not the Python type
     return raw.strip()
 
 
@@ -142,7 +142,7 @@ def _read_ratio(raw: Raw) -> float:
 
 
 def _read_list(raw: Raw, form: str) -> tuple[str, ...]:
-    """Return items that all have a form, whose first group is a port."""
+    """Return the items of a list; each must match the form, whose first group is a port."""
     parts = raw.split(",") if isinstance(raw, str) else raw or ()
     items = tuple(part.strip() for part in parts)
     for item in items:

@@ -1,9 +1,9 @@
-"""All settings together, in rising order: defaults, file, environment, flags.
+"""Merge settings from all sources, in rising priority: defaults, file, environment, flags.
 
-Everything that is wrong is reported at once, each problem with its place, the key, what was
-found and what to write. A value that a later source overrides must be right all the same: it
-would come to light at the worst time, when the later source goes away. For that reason too
-a variable that starts with BARNABAS_ and sets nothing is refused: it is a misspelling.
+`load` reports all problems at once, each with its place, the key, the value and what to write. A
+value that a later source overrides must also be valid; otherwise the error would appear only when
+the later source is removed. An unknown variable that starts with BARNABAS_ is an error, because it
+is probably misspelled.
 """
 
 import dataclasses
@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from barnabas.config import cluster, topics
+from barnabas.config import cluster_settings as cluster
+from barnabas.config import topic_settings as topics
 from barnabas.config.keys import BY_PATH, BY_VARIABLE, SECTIONS, TOPICS, Entry, Raw
 from barnabas.config.units import format_size
 from barnabas.model.errors import ConfigError
@@ -24,10 +25,9 @@ PREFIX = "BARNABAS_"
 def load(
     file: Path | None, environment: Mapping[str, str], flags: Mapping[str, object]
 ) -> Settings:
-    """Return the settings, or raise ConfigError with all that is wrong with them.
+    """Return the settings, or raise ConfigError with all problems.
 
-    Flags are named by section and key, as in `storage.segment_size`; those that are None were
-    not given.
+    Flags are named by section and key, as in `storage.segment_size`; None means not given.
     """
     problems: list[str] = []
     entries = [*_from_file(file), *_from_environment(environment, problems), *_from_flags(flags)]
@@ -86,15 +86,15 @@ def _as_raw(value: object) -> Raw:
 
 def _sections(entries: Iterable[Entry], problems: list[str]) -> dict[str, dict[str, Any]]:
     sections: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
-    refused: set[str] = set()
+    unknown: set[str] = set()
     for entry in entries:
-        if entry.path[0] in refused:
-            continue  # what stands in a section that does not exist needs no words of its own
+        if entry.path[0] in unknown:
+            continue  # one error for an unknown section is enough
         try:
             _take(entry, sections)
         except ValueError as error:
             problems.append(f"{entry.origin}: {error}")
-            refused |= {entry.path[0]} - sections.keys()
+            unknown |= {entry.path[0]} - sections.keys()
     return sections
 
 
@@ -148,7 +148,7 @@ def _take_topic(entry: Entry, drafts: dict[str, topics.TopicDraft]) -> None:
         return
     _, name, key = entry.path
     if name not in drafts:
-        return  # its name was refused already
+        return  # its name was already reported
     if key not in topics.KNOWN:
         hint = _hint(key, topics.KNOWN, "write a key such as retention_time, or a Kafka config")
         raise ValueError(f"there is no key {key!r} for a topic; {hint}")
@@ -186,7 +186,7 @@ def _hint(name: str, known: Iterable[str], otherwise: str) -> str:
 
 
 def _hint_variable(variable: str) -> str:
-    # Without the prefix: what all names share would make any two of them look alike.
+    # Without the prefix, which would make any two names similar.
     known = {name.removeprefix(PREFIX): name for name in BY_VARIABLE}
     near = difflib.get_close_matches(variable.removeprefix(PREFIX), known, n=1)
     return f"did you mean {known[near[0]]}?" if near else "unset it"

@@ -1,8 +1,8 @@
-"""Sizes and times as people write them: `512MB`, `16KiB`, `24h`, `500ms`, `unlimited`.
+"""Parse and format sizes and times such as `512MB`, `16KiB`, `24h`, `500ms` and `unlimited`.
 
-KB and KiB are the same 1024 bytes: every default here is a power of two, and a segment of
-"1GB" should be as large as Kafka's. A bare number is bytes or milliseconds. `format_size` and
-`format_time` write the largest unit that loses nothing, so reading back gives the same number.
+KB and KiB both mean 1024 bytes: defaults are powers of two, and a segment of "1GB" should be as
+large as Kafka's. A bare number is bytes or milliseconds. `format_size` and `format_time` use the
+largest unit without a remainder, so parsing gives the same number again.
 """
 
 import re
@@ -37,7 +37,7 @@ def parse_time(text: str) -> int:
 
 
 def parse_boolean(text: str) -> bool:
-    """Return what a switch says, or raise ValueError."""
+    """Return a boolean, or raise ValueError."""
     try:
         return _BOOLEANS[text.strip().lower()]
     except KeyError:
@@ -69,7 +69,7 @@ def _parse(text: str, scale: Mapping[str, int]) -> int:
     if found is None or found[3].lower() not in scale:
         raise ValueError(text)
     whole, decimals, unit = found[1], found[2] or "", found[3].lower()
-    # In whole numbers throughout: a float would round what is above 2**53.
+    # Integers only: a float would round numbers above 2**53.
     divisor: int = 10 ** len(decimals)
     number, rest = divmod(int(whole + decimals) * scale[unit], divisor)
     if rest:

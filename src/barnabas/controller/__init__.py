@@ -1,1 +1,1 @@
-"""Turns administrative requests into metadata records."""
+"""The controller's decisions: functions from the metadata image and a request to records."""

@@ -1,28 +1,28 @@
-"""Brokers present themselves, are let in, fenced, and struck off (BrokerRegistration, key 62).
+"""Registers, fences, unfences and unregisters brokers (BrokerRegistration, key 62).
 
-Each registration gets an epoch that was never given out before: with it, everybody can tell the
-process that is there from the one that was (KIP-631, KIP-903). A process registers under an
-incarnation that it chose; asking again with the same one changes nothing.
+Each registration gets a new broker epoch, which distinguishes the current process of a broker from
+earlier ones (KIP-631, KIP-903). A process chooses an incarnation id; registering again with the
+same id changes nothing.
 
-What a process that starts anew does to partitions is what fencing its predecessor would have done:
-it leaves each ISR in which others are, leads nothing, and comes back by catching up. That is right
-even if nobody noticed that it was away, for it may be back with less.
+The restart of a process affects partitions as fencing its predecessor does: the broker leaves each
+ISR that has other members, leads nothing, and comes back by catching up. That is necessary even if
+its absence went unnoticed, because it may have lost records.
 
-With how much less? Under `flush=ack` everything that it acknowledged was synced, so after any
-crash it is on its disk: the broker stays eligible, and stays in the ISR where it is the last.
-Under `flush=interval` a crash may have taken the tail of what it acknowledged, and after a loss of
-its disk all of it is gone, whatever the topic's policy. Then it is not known to have everything,
-and must not be elected as if it had: `keeps_its_word`. Where it was the last in sync it stays
-named, but with an empty disk it does not lead while other copies exist (`elections.wipe`).
+What it may have lost depends on the topic. Under `flush=ack` it synced all records before it
+acknowledged them, so its disk has them after any crash: the broker stays eligible, and stays in the
+ISR if it is the last member. Under `flush=interval` a crash may have lost the last acknowledged
+records, and a lost disk loses all of them under any policy. Then the broker must not be elected as
+if it had everything (`has_all_acknowledged`). If it was the last member of the ISR it stays in it,
+but with an empty disk it does not lead while other replicas exist (`elections.mark_disk_lost`).
 """
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from barnabas.controller.elections import broker_back, broker_lost
+from barnabas.controller.elections import broker_lost, broker_unfenced
 from barnabas.controller.topic_rules import TopicRules
 from barnabas.metadata.image import BrokerImage, Image
-from barnabas.metadata.records import (
+from barnabas.metadata.metadata_records import (
     BrokerChanged,
     BrokerRegistered,
     BrokerStarted,
@@ -38,7 +38,7 @@ NO_BROKER_EPOCH = -1
 
 
 class Registration(NamedTuple):
-    """The epoch of a process, and what makes it so; nothing where it was known."""
+    """The epoch of a process, and the records that register it; none if it was registered."""
 
     broker_epoch: int
     records: list[MetadataRecord]
@@ -51,7 +51,7 @@ def register(
     *,
     in_session: bool,
 ) -> Registration:
-    """Take in a process; `in_session` says whether its broker was heard of a short while ago."""
+    """Register a process; `in_session` says whether its broker has sent a recent heartbeat."""
     known = image.brokers.get(request.broker_id)
     _check_cluster(image, request)
     if known is not None and known.incarnation == request.incarnation_id.hex():
@@ -59,27 +59,27 @@ def register(
     if known is not None and in_session and not _is_over(known, request):
         raise ApiError(
             ErrorCode.DUPLICATE_BROKER_REGISTRATION,
-            f"another process is broker {request.broker_id}; give this one another node id, "
-            "or wait until the other has been silent for a session",
+            f"another process runs as broker {request.broker_id}; give this one another node id, "
+            "or stop the other and wait until its session ends",
         )
     lost = broker_lost(
         image,
         request.broker_id,
         defaults,
-        keeps_its_word=lambda rules: keeps_its_word(known, request, rules),
+        has_all_acknowledged=lambda rules: has_all_acknowledged(known, request, rules),
         lost_its_disk=known is not None and _directory(request) != known.directory,
     )
     registered = _registered(image, request)
     return Registration(registered.broker_epoch, [*lost, registered])
 
 
-def keeps_its_word(
+def has_all_acknowledged(
     known: BrokerImage | None, request: BrokerRegistrationRequest, rules: TopicRules
 ) -> bool:
-    """Whether a process that starts has all that its predecessors acknowledged.
+    """Whether a starting process has all records that its predecessors acknowledged.
 
-    A process that was registered and never let in may not even have heard of it. Then the last
-    clean stop is that of the one before, and all is as it was left.
+    A process that was registered and never unfenced has acknowledged nothing. Then the last clean
+    stop is that of the process before it.
     """
     if known is None or _directory(request) != known.directory:
         return False
@@ -89,10 +89,10 @@ def keeps_its_word(
 
 
 def register_alone(image: Image, request: BrokerRegistrationRequest) -> Registration | None:
-    """Register the only broker there is and let it in, in three records; None where it is not.
+    """Register and unfence the only broker in three records; None if there are others.
 
-    Nobody could take over from it, so nothing changes but that each partition it leads enters a
-    new leader epoch. With thousands of partitions that is a matter of start-up time.
+    No other broker can take over its partitions, so only their leader epochs change. One record
+    does that for all of them, which keeps the start fast with thousands of partitions.
     """
     me = request.broker_id
     if any(other != me for other in image.brokers):
@@ -102,48 +102,48 @@ def register_alone(image: Image, request: BrokerRegistrationRequest) -> Registra
             return None
     _check_cluster(image, request)
     registered = _registered(image, request)
-    let_in = BrokerChanged(
+    unfenced = BrokerChanged(
         node_id=me, broker_epoch=registered.broker_epoch, fenced=False, stopping=False
     )
-    return Registration(registered.broker_epoch, [registered, let_in, BrokerStarted(node_id=me)])
+    return Registration(registered.broker_epoch, [registered, unfenced, BrokerStarted(node_id=me)])
 
 
 def unregister(image: Image, node_id: int, defaults: Mapping[str, str]) -> list[MetadataRecord]:
-    """Strike a broker off. Where it was the last in sync it stays named, without leading."""
+    """Unregister a broker. It stays in an ISR where it is the last member, without leading."""
     known = _known(image, node_id)
     gone = BrokerUnregistered(node_id=node_id, broker_epoch=known.broker_epoch)
     return [*broker_lost(image, node_id, defaults), gone]
 
 
 def fence(image: Image, node_id: int, defaults: Mapping[str, str]) -> list[MetadataRecord]:
-    """Shut a broker out: others take over what it led."""
+    """Fence a broker: other brokers take over the partitions that it led."""
     known = _known(image, node_id)
     fenced = _changed(known, fenced=True, stopping=known.stopping)
     return [fenced, *broker_lost(image, node_id, defaults)]
 
 
 def unfence(image: Image, node_id: int, defaults: Mapping[str, str]) -> list[MetadataRecord]:
-    """Let a broker in; it leads what has no leader and it may lead."""
-    let_in = _changed(_known(image, node_id), fenced=False, stopping=False)
-    return [let_in, *broker_back(image, node_id, defaults)]
+    """Unfence a broker; it becomes leader of the partitions without one, if it is eligible."""
+    unfenced = _changed(_known(image, node_id), fenced=False, stopping=False)
+    return [unfenced, *broker_unfenced(image, node_id, defaults)]
 
 
-def begin_stopping(image: Image, node_id: int, defaults: Mapping[str, str]) -> list[MetadataRecord]:
-    """Move leaderships away from a broker that is about to stop."""
+def start_shutdown(image: Image, node_id: int, defaults: Mapping[str, str]) -> list[MetadataRecord]:
+    """Move leadership away from a broker that is about to stop."""
     known = _known(image, node_id)
     stopping = _changed(known, fenced=known.fenced, stopping=True)
     return [stopping, *broker_lost(image, node_id, defaults)]
 
 
-def end_stopping(image: Image, node_id: int) -> list[MetadataRecord]:
-    """Shut out a broker that leads nothing and stops now, so that clients turn to others."""
+def finish_shutdown(image: Image, node_id: int) -> list[MetadataRecord]:
+    """Fence a broker that leads nothing and stops now, so that clients use other brokers."""
     return [_changed(_known(image, node_id), fenced=True, stopping=True)]
 
 
 def _is_over(known: BrokerImage, request: BrokerRegistrationRequest) -> bool:
-    """Whether the process that is registered has surely ended, though its session has not.
+    """Whether the registered process has certainly ended, although its session has not.
 
-    It said that it stops, or its successor holds the lock on the same data folder.
+    It announced its stop, or its successor holds the lock on the same data folder.
     """
     return known.stopping or (bool(known.directory) and known.directory == _directory(request))
 

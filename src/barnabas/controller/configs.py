@@ -1,19 +1,19 @@
-"""Deciding on configs of topics and brokers."""
+"""Decides on changes to the configs of topics and brokers."""
 
 from collections.abc import Mapping, Sequence
 from enum import Enum, IntEnum
 from typing import NamedTuple
 
-from barnabas.controller.topics import check_name
+from barnabas.controller.topic_decisions import check_name
 from barnabas.metadata import broker_config, topic_config
 from barnabas.metadata.config_definition import ConfigType
 from barnabas.metadata.image import ALL_BROKERS, BROKER, TOPIC, Image, TopicImage
-from barnabas.metadata.records import ConfigChanged
+from barnabas.metadata.metadata_records import ConfigChanged
 from barnabas.model.errors import ApiError, ErrorCode
 
 
 class Operation(IntEnum):
-    """What is done to a config."""
+    """The operations of IncrementalAlterConfigs."""
 
     SET = 0
     DELETE = 1
@@ -22,7 +22,7 @@ class Operation(IntEnum):
 
 
 class Change(NamedTuple):
-    """One line of a request to alter configs."""
+    """One change in a request to alter configs."""
 
     name: str
     operation: Operation
@@ -31,7 +31,9 @@ class Change(NamedTuple):
 
 def _topic(image: Image, name: str) -> TopicImage:
     if not name:
-        raise ApiError(ErrorCode.INVALID_REQUEST, "name the topic; there is none for all topics")
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, "name the topic; there are no configs for all topics at once"
+        )
     topic = image.topics.get(name)
     if topic is None:
         check_name(name)
@@ -47,7 +49,7 @@ def alter_topic(
     wanted: dict[str, str | None] = {}
     for change in _each_once(changes):
         if change.operation is Operation.DELETE:
-            wanted[change.name] = None  # whether or not there is such a config, as in Kafka
+            wanted[change.name] = None  # Kafka accepts this for unknown configs as well
             continue
         known = topic_config.definition(change.name)
         present = topic.config.get(change.name, defaults.get(change.name, known.default))
@@ -115,16 +117,16 @@ def altered_names(image: Image, node_id: int) -> list[str]:
 
 
 def catch_up_rate(image: Image, node_id: int, otherwise: int) -> int:
-    """Return how many bytes a second a broker may copy for replicas out of sync; 0 is any.
+    """Return how many bytes a second a broker may fetch for out-of-sync replicas; 0 is unlimited.
 
-    Kafka's rate of 0 lets nothing through; a byte a second is as good as nothing.
+    In Kafka a rate of 0 stops replication, so it becomes one byte a second here.
     """
     altered = dynamic_values(image, node_id, broker_config.CATCH_UP_RATE)
     return max(1, int(altered[-1][1])) if altered else otherwise
 
 
 def dynamic_values(image: Image, node_id: int, name: str) -> list[tuple[DynamicSource, str]]:
-    """Return what a broker config was altered to, farthest first."""
+    """Return the dynamic values of a broker config; the value for all brokers comes first."""
     places = ((DynamicSource.ALL_BROKERS, ALL_BROKERS), (DynamicSource.BROKER, str(node_id)))
     found = [(source, image.broker_configs.get(place, {}).get(name)) for source, place in places]
     return [(source, value) for source, value in found if value is not None]
@@ -133,7 +135,7 @@ def dynamic_values(image: Image, node_id: int, name: str) -> list[tuple[DynamicS
 def _each_once(changes: Sequence[Change]) -> Sequence[Change]:
     names = [change.name for change in changes]
     if len(set(names)) != len(names):
-        raise ApiError(ErrorCode.INVALID_REQUEST, "a config is named more than once")
+        raise ApiError(ErrorCode.INVALID_REQUEST, "the request names a config more than once")
     return changes
 
 
@@ -143,7 +145,9 @@ def _apply(change: Change, present: str, *, is_list: bool) -> str | None:
             return None
         case Operation.SET:
             if change.value is None:
-                raise ApiError(ErrorCode.INVALID_REQUEST, f"{change.name} was set to nothing")
+                raise ApiError(
+                    ErrorCode.INVALID_REQUEST, f"{change.name} has no value in the request"
+                )
             return change.value
         case Operation.APPEND | Operation.SUBTRACT:
             if not is_list:
@@ -152,7 +156,7 @@ def _apply(change: Change, present: str, *, is_list: bool) -> str | None:
                     f"{change.name} is not a list; set it instead of adding to it",
                 )
             items = [item for item in present.split(",") if item]
-            named = (change.value or "").split(",")  # an empty item is for the rule to refuse
+            named = (change.value or "").split(",")  # the rule refuses an empty item
             if change.operation is Operation.APPEND:
                 return ",".join([*items, *(item for item in named if item not in items)])
             return ",".join(item for item in items if item not in named)

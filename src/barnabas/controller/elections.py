@@ -1,4 +1,4 @@
-"""Who leads, as brokers come and go, and when an operator asks (ElectLeaders, key 43)."""
+"""Elects partition leaders when brokers start or stop, and on request (ElectLeaders, key 43)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -13,7 +13,7 @@ from barnabas.controller.partition_change import (
 )
 from barnabas.controller.topic_rules import TopicRules, rules_of
 from barnabas.metadata.image import NO_LEADER, Image, PartitionImage, TopicImage
-from barnabas.metadata.records import PartitionChanged
+from barnabas.metadata.metadata_records import PartitionChanged
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -35,14 +35,14 @@ def broker_lost(
     node_id: int,
     defaults: Mapping[str, str],
     *,
-    keeps_its_word: Callable[[TopicRules], bool] = _has_everything,
+    has_all_acknowledged: Callable[[TopicRules], bool] = _has_everything,
     lost_its_disk: bool = False,
 ) -> list[PartitionChanged]:
-    """Return what becomes of partitions when a broker is fenced, stops, or starts anew.
+    """Return the partition changes when a broker is fenced, stops, or restarts.
 
-    It leaves every ISR in which others are, and leads nothing. `keeps_its_word` says of a topic's
-    rules whether the broker surely has what it acknowledged under them. One that lost its disk
-    surely has nothing, and must not be elected before those who may have something.
+    It leaves every ISR that has other members, and leads nothing. `has_all_acknowledged` says for a
+    topic's rules whether the broker has all records that it acknowledged under them. A broker that
+    lost its disk has none, and must not be elected before replicas that may have some.
     """
 
     def is_live(other: int) -> bool:
@@ -60,28 +60,30 @@ def broker_lost(
         if not concerned:
             continue
         rules = rules_of(topic, defaults)
-        trusted = keeps_its_word(rules)
+        trusted = has_all_acknowledged(rules)
         for number, before in concerned:
-            wanted = leave(before, node_id) if trusted else leave_for_good(before, node_id, is_live)
+            wanted = (
+                leave_isr(before, node_id) if trusted else drop_untrusted(before, node_id, is_live)
+            )
             if lost_its_disk:
-                wanted = wipe(wanted, node_id)
+                wanted = mark_disk_lost(wanted, node_id)
             untrusted = () if trusted else (node_id,)
             after = settle(before, wanted, rules, is_live, untrusted=untrusted)
             records += records_of(topic, number, before, after)
     return records
 
 
-def leave(before: PartitionImage, node_id: int) -> PartitionImage:
-    """Take a broker out of the ISR, unless it is the last in it."""
+def leave_isr(before: PartitionImage, node_id: int) -> PartitionImage:
+    """Remove a broker from the ISR, unless it is the last member."""
     stay = [n for n in before.isr if n != node_id]
     return replace(before, isr=stay or before.isr)
 
 
-def leave_for_good(before: PartitionImage, node_id: int, is_live: IsLive) -> PartitionImage:
-    """Take a broker that may have lost records out of ISR and eligible set.
+def drop_untrusted(before: PartitionImage, node_id: int, is_live: IsLive) -> PartitionImage:
+    """Remove a broker that may have lost records from the ISR and from the eligible replicas.
 
-    Where it was the last in sync, one who is eligible takes its place. Where there is none either
-    it stays: nobody is known to have more.
+    If it was the last member of the ISR, an eligible replica takes its place. If there is none, the
+    broker stays, because no other replica is known to have more.
     """
     eligible = [n for n in before.eligible if n != node_id]
     stay = [n for n in before.isr if n != node_id]
@@ -92,18 +94,21 @@ def leave_for_good(before: PartitionImage, node_id: int, is_live: IsLive) -> Par
     return replace(before, isr=isr, eligible=[n for n in eligible if n not in isr])
 
 
-def wipe(before: PartitionImage, node_id: int) -> PartitionImage:
-    """Mark the last one in the ISR as one that lost its disk, where others have a copy at all.
+def mark_disk_lost(before: PartitionImage, node_id: int) -> PartitionImage:
+    """Mark the last member of the ISR as one that lost its disk, if there are other replicas.
 
-    Nobody leads then unless the operator has one of them elected uncleanly, or the topic allows it.
+    The partition then has no leader until the operator requests an unclean election, unless the
+    topic allows unclean elections.
     """
     if before.isr != [node_id] or len(before.replicas) == 1:
         return before
     return replace(before, wiped=[node_id])
 
 
-def broker_back(image: Image, node_id: int, defaults: Mapping[str, str]) -> list[PartitionChanged]:
-    """Return what a broker that is let in comes to lead: what has no leader."""
+def broker_unfenced(
+    image: Image, node_id: int, defaults: Mapping[str, str]
+) -> list[PartitionChanged]:
+    """Return the changes when a broker is unfenced: it may lead partitions without a leader."""
 
     def is_live(other: int) -> bool:
         return other == node_id or image.is_active(other)
@@ -120,11 +125,11 @@ def broker_back(image: Image, node_id: int, defaults: Mapping[str, str]) -> list
 def configs_changed(
     image: Image, names: Iterable[str], defaults: Mapping[str, str]
 ) -> list[PartitionChanged]:
-    """Return what other configs of topics mean for their partitions.
+    """Return the partition changes that follow from changed topic configs.
 
-    The image is one in which the configs have changed already. With a smaller
-    `min.insync.replicas` nobody may be eligible any longer, and a leader must not hear of the one
-    before the other: these records belong into the batch that changes the configs.
+    The image already has the new configs. A smaller `min.insync.replicas` can end the eligibility
+    of replicas. A leader must not apply one change without the other, so these records belong into
+    the batch that changes the configs.
     """
     return _settle_each(image, defaults, image.is_active, lambda _: True, names)
 
@@ -132,7 +137,7 @@ def configs_changed(
 def prefer_first_replicas(
     image: Image, defaults: Mapping[str, str], limit: int = 1000
 ) -> list[PartitionChanged]:
-    """Return the records that give partitions back to their preferred leaders."""
+    """Return the records that move leadership back to the preferred leaders."""
     records: list[PartitionChanged] = []
     for topic in image.topics.values():
         rules = rules_of(topic, defaults)
@@ -145,7 +150,7 @@ def prefer_first_replicas(
 
 
 class Elected(NamedTuple):
-    """What an operator's election comes to."""
+    """The outcome of an ElectLeaders request."""
 
     records: list[PartitionChanged]
     response: ElectLeadersResponse
@@ -154,10 +159,10 @@ class Elected(NamedTuple):
 def elect_leaders(
     image: Image, request: ElectLeadersRequest, defaults: Mapping[str, str]
 ) -> Elected:
-    """Hold the elections that were asked for; without a list, in every partition.
+    """Run the requested elections; without a list, in every partition.
 
     As in Kafka, the answer without a list names every topic, and of its partitions those in which
-    an election was held or failed.
+    an election ran or failed.
     """
     if request.election_type not in {PREFERRED, UNCLEAN}:
         raise ApiError(
@@ -190,7 +195,7 @@ def _asked_for(image: Image, request: ElectLeadersRequest) -> Iterator[tuple[str
         for topic in image.topics.values():
             yield from ((topic.name, number) for number in range(len(topic.partitions)))
         return
-    # Each partition once: the second of two elections would not know of the first.
+    # Each partition once: a second election would not see the result of the first.
     named = ((t.topic, number) for t in request.topic_partitions for number in t.partitions)
     yield from dict.fromkeys(named)
 
@@ -209,7 +214,7 @@ def _elect_preferred(
 ) -> list[PartitionChanged]:
     before = topic.partitions[number]
     if before.leader == before.replicas[0]:
-        raise ApiError(ErrorCode.ELECTION_NOT_NEEDED, "the preferred replica leads already")
+        raise ApiError(ErrorCode.ELECTION_NOT_NEEDED, "the preferred replica is already the leader")
     if not _may_be_preferred(image, before):
         raise ApiError(
             ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,

@@ -1,7 +1,7 @@
-"""Decisions on the feature level (UpdateFeatures, key 57; KIP-584, KIP-1022).
+"""Decides on changes of the feature level (UpdateFeatures, key 57; KIP-584, KIP-1022).
 
-The level rises when every registered broker and every voter knows the new one, and is never
-lowered: what was written at a level may be of a kind that brokers below it cannot read.
+The level may rise when every registered broker and every voter supports the new one. It is never
+lowered: brokers of a lower level may not be able to read records that were written since.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 
 
 class Levels(NamedTuple):
-    """The feature levels that a broker knows, from the lowest to the highest."""
+    """The range of feature levels that a broker supports."""
 
     low: int
     high: int
@@ -28,11 +28,11 @@ class Levels(NamedTuple):
 
 
 FIRST_RELEASE = Levels(FIRST_LEVEL, FIRST_LEVEL)
-"""A broker that names no levels is of the release before there were any."""
+"""A broker that names no levels runs the release before feature levels."""
 
 
 def wanted_level(image: Image, updates: Sequence[FeatureUpdateKey]) -> int:
-    """Return the feature level that a request asks for; raise `ApiError` where it may not be."""
+    """Return the feature level that a request asks for; raise `ApiError` if it is invalid."""
     names = [each.feature for each in updates]
     if len(set(names)) < len(names):
         raise ApiError(ErrorCode.INVALID_REQUEST, "a request must name each feature once")
@@ -63,7 +63,7 @@ def _check_direction(update: FeatureUpdateKey, known: Feature) -> None:
 
 
 def check_levels(level: int, known: Mapping[int, Levels | str]) -> None:
-    """Raise `ApiError` where nodes do not know a level, or do not say; each is named."""
+    """Raise `ApiError` with the nodes that do not support a level, or have not answered."""
     silent = [f"node {node} {what}" for node, what in known.items() if isinstance(what, str)]
     if silent:
         raise ApiError(
@@ -84,7 +84,7 @@ def check_levels(level: int, known: Mapping[int, Levels | str]) -> None:
 
 
 def check_registration(image: Image, request: BrokerRegistrationRequest) -> None:
-    """Raise `ApiError` where a broker does not know the level that the cluster is at."""
+    """Raise `ApiError` if a broker does not support the cluster's level."""
     named = {
         each.name: Levels(each.min_supported_version, each.max_supported_version)
         for each in request.features
@@ -99,7 +99,7 @@ def check_registration(image: Image, request: BrokerRegistrationRequest) -> None
 
 
 def levels_of(answer: ApiVersionsResponse) -> Levels:
-    """Return the levels that a broker says it knows."""
+    """Return the levels that a broker supports, from its ApiVersions response."""
     for each in answer.supported_features:
         if each.name == FEATURE:
             return Levels(each.min_version, each.max_version)

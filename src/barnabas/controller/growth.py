@@ -1,14 +1,14 @@
-"""Growing topics to the replication factor that they were to have.
+"""Adds missing replicas to topics that were created while too few brokers were up.
 
-A topic that is made on demand while brokers are down gets replicas on the brokers that are up,
-and the factor it was to have is recorded (`TopicImage.replication_factor`). The active controller
-adds the missing replicas once brokers are back, as a reassignment does (`reassignment.moved`).
+Such a topic gets replicas on the brokers that are up, and its wanted replication factor is recorded
+(`TopicImage.replication_factor`). The active controller adds the missing replicas when brokers come
+back, as a reassignment does (`reassignment.moved`).
 
-    made with fewer replicas --a broker is let in--> growing --all in sync--> factor forgotten (0)
+    created with too few --a broker is unfenced--> growing --all in sync--> factor cleared (0)
 
-The recorded factor is forgotten as soon as every partition has it, and also when an operator's
+The recorded factor is cleared when every partition has it. It is also cleared when an operator's
 reassignment gives a partition another number of replicas below it, or cancels its growth: the
-operator's decision is the newer one. After that the controller adds nothing by itself.
+operator's decision is the newer one. After that the controller adds no replicas by itself.
 """
 
 from collections import Counter
@@ -19,34 +19,34 @@ from barnabas.controller.placement import circle_of, live_brokers, racks_of, wit
 from barnabas.controller.reassignment import moved, settled
 from barnabas.metadata.features import WANTED_FACTOR_LEVEL
 from barnabas.metadata.image import NO_LEADER, Image, PartitionImage, TopicImage
-from barnabas.metadata.records import (
+from barnabas.metadata.metadata_records import (
     MetadataRecord,
     PartitionChanged,
     ReplicationFactorChanged,
 )
 
 PARTITIONS_AT_A_TIME = 50
-"""How many partitions grow at the same time, so that copying does not starve the clients."""
+"""How many partitions grow at the same time, so that replication does not slow clients down."""
 
 
 class Factor(NamedTuple):
-    """How many replicas a new topic gets now, and how many it is to have (0: no more)."""
+    """How many replicas a new topic gets now, and how many it gets later (0: the same)."""
 
     placed: int
     wanted: int
 
 
-def factor_for(image: Image, copies: int) -> Factor:
-    """Return with how many replicas a topic is made that is to have so many when it can."""
-    placed = min(copies, max(1, len(live_brokers(image))))
-    remembered = image.feature_level >= WANTED_FACTOR_LEVEL and copies > placed
-    return Factor(placed, copies if remembered else 0)
+def factor_for(image: Image, wanted: int) -> Factor:
+    """Return how many replicas a new topic gets, given the number it should have."""
+    placed = min(wanted, max(1, len(live_brokers(image))))
+    remembered = image.feature_level >= WANTED_FACTOR_LEVEL and wanted > placed
+    return Factor(placed, wanted if remembered else 0)
 
 
 def grow(
     image: Image, defaults: Mapping[str, str], at_a_time: int = PARTITIONS_AT_A_TIME
 ) -> list[MetadataRecord]:
-    """Start to add missing replicas, to no more partitions than may grow at the same time."""
+    """Start to add missing replicas, within the limit of partitions that grow at a time."""
     waiting = [topic for topic in image.topics.values() if topic.replication_factor]
     room = at_a_time - sum(_growing(image, topic) for topic in waiting)
     records: list[MetadataRecord] = []
@@ -73,7 +73,7 @@ def _has_its_factor(topic: TopicImage) -> bool:
 
 
 def _growing(image: Image, topic: TopicImage) -> int:
-    """Return how many partitions of a topic are being copied; a broker that is down copies none."""
+    """Return how many partitions of a topic have replicas that catch up on live brokers."""
     return sum(
         bool(each.adding) and all(image.is_active(node) for node in each.adding)
         for each in topic.partitions
@@ -102,12 +102,12 @@ def _grow_topic(
 
 
 def _is_busy(partition: PartitionImage) -> bool:
-    """Tell whether a partition is being moved, or has no leader to copy from."""
+    """Whether a partition is being reassigned, or has no leader to replicate from."""
     return bool(partition.adding or partition.removing) or partition.leader == NO_LEADER
 
 
 def _give_lead(target: list[int], present: int, led: Counter[int]) -> None:
-    """Make a new replica the preferred leader where its broker leads fewer of the topic."""
+    """Make a new replica the preferred leader if its broker leads fewer of the topic."""
     first, added = target[0], target[present:]
     fewest = min(added, key=led.__getitem__)
     if led[first] - led[fewest] > 1:

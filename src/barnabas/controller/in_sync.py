@@ -1,23 +1,23 @@
-"""AlterPartition (key 56), version 3: a leader says who is in sync with it.
+"""Decides on ISR changes that leaders propose (AlterPartition, key 56, version 3).
 
-A leader proposes from what it knows, and that may be old: a request waits on a slow link while
-the leader is deposed, a follower restarts with less than it had, the controller fences it. So each
-part of a proposal names the state it was made in, and one that is over is refused. Each rule is a
-function of its own, and every one was once missing somewhere:
+A leader's proposal may be outdated: while the request waits on a slow link, another leader may be
+elected, a follower may restart with fewer records, or the controller may fence it. So each part of
+a proposal names the state it was made in, and an outdated one is refused. Each rule is a function
+of its own:
 
     sender_is_current     the sender is the process that is registered, not an earlier one
     leads_in_this_epoch   it leads, in the epoch in which it proposes
-    knows_this_partition  nothing has changed since it looked
+    knows_this_partition  the partition has not changed since
     may_be_in_sync        no member is fenced or stopping (KAFKA-14154), and each is the process
                           whose fetches the leader saw, not a later one with less (KIP-903)
 
-A leader whose log turned out to be damaged leaves itself out (ours: `GIVES_UP` where Kafka says how
-far a leader has recovered). Another in-sync replica leads then, and the old leader is not trusted
-with anything it had. A leader whose disk refuses appends leaves itself out as well (`RESIGNS`); it
-still has everything that it acknowledged.
+A leader whose log is damaged proposes an ISR without itself (`LOG_DAMAGED`, a value of ours for
+Kafka's leader recovery state). Another in-sync replica then leads, and the old leader no longer
+counts as having the acknowledged records. A leader whose disk refuses appends does the same
+(`DISK_REFUSES`); it still has everything that it acknowledged.
 
-Codes are Kafka's: FENCED_LEADER_EPOCH and INVALID_UPDATE_VERSION for what is over, NOT_CONTROLLER
-for what this controller has not heard of yet, which means that another one has.
+Error codes are Kafka's: FENCED_LEADER_EPOCH and INVALID_UPDATE_VERSION for an outdated proposal,
+NOT_CONTROLLER for an epoch that this controller does not know yet, so that another one must.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ from typing import NamedTuple
 from barnabas.controller.partition_change import in_order, records_of, settle
 from barnabas.controller.topic_rules import rules_of
 from barnabas.metadata.image import Image, PartitionImage
-from barnabas.metadata.records import PartitionChanged
+from barnabas.metadata.metadata_records import PartitionChanged
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.alter_partition import (
     AlterPartitionRequest,
@@ -39,11 +39,11 @@ from barnabas.protocol.messages.alter_partition import (
 )
 
 ANY_EPOCH = -1
-"""A leader that has not yet heard of a member it found in the ISR cannot name its process."""
+"""Names no process: a leader does not know the epoch of a member that has not fetched yet."""
 
-GIVES_UP = 2
+LOG_DAMAGED = 2
 """The recovery state of a leader whose log is damaged."""
-RESIGNS = 3
+DISK_REFUSES = 3
 """The recovery state of a leader whose disk refuses appends."""
 
 
@@ -82,22 +82,22 @@ def alter_partition(
 
 
 def sender_is_current(image: Image, node_id: int, broker_epoch: int) -> None:
-    """Refuse what an earlier process of a broker sent."""
+    """Refuse a request of an earlier process of a broker."""
     broker = image.brokers.get(node_id)
     if broker is None or broker.broker_epoch != broker_epoch:
         known = "not registered" if broker is None else f"registered as {broker.broker_epoch}"
         raise ApiError(
             ErrorCode.STALE_BROKER_EPOCH,
-            f"broker {node_id} speaks in epoch {broker_epoch}; it is {known}",
+            f"broker {node_id} sent broker epoch {broker_epoch}; it is {known}",
         )
 
 
 def leads_in_this_epoch(partition: PartitionImage, node_id: int, leader_epoch: int) -> None:
-    """Refuse a proposal of somebody who does not lead, or not any longer."""
+    """Refuse a proposal of a broker that is not the leader of this epoch."""
     if leader_epoch > partition.leader_epoch:
         raise ApiError(ErrorCode.NOT_CONTROLLER, "the leader epoch is not known here yet")
     if leader_epoch < partition.leader_epoch:
-        raise ApiError(ErrorCode.FENCED_LEADER_EPOCH, "the leader epoch is over")
+        raise ApiError(ErrorCode.FENCED_LEADER_EPOCH, "the leader epoch is outdated")
     if partition.leader != node_id:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"broker {partition.leader} leads")
 
@@ -145,41 +145,41 @@ def _alter(
     if not all(may_be_in_sync(image, before, member) for member in members):
         raise ApiError(ErrorCode.INELIGIBLE_REPLICA)
     isr = in_order(before.replicas, [member.broker_id for member in members])
-    gone = leaves(proposal)
+    gone = hands_over(proposal)
     unclean = before.unclean if gone else proposal.leader_recovery_state != 0
     wanted = replace(before, isr=isr, unclean=unclean)
-    rules, untrusted = rules_of(topic, defaults), [leader] if gives_up(proposal) else []
+    rules, untrusted = rules_of(topic, defaults), [leader] if has_damaged_log(proposal) else []
     after = settle(before, wanted, rules, image.is_active, untrusted=untrusted)
     return records_of(topic, number, before, after), _answer(leader, number, after)
 
 
-def leaves(proposal: AlterPartitionRequestPartitionData) -> bool:
-    """Whether a leader wants another replica to lead."""
+def hands_over(proposal: AlterPartitionRequestPartitionData) -> bool:
+    """Whether a leader asks for another replica to lead."""
     state = proposal.leader_recovery_state
-    return state in (GIVES_UP, RESIGNS) and bool(proposal.new_isr_with_epochs)
+    return state in (LOG_DAMAGED, DISK_REFUSES) and bool(proposal.new_isr_with_epochs)
 
 
-def gives_up(proposal: AlterPartitionRequestPartitionData) -> bool:
-    """Whether it wants that because its own log is damaged."""
-    return proposal.leader_recovery_state == GIVES_UP and leaves(proposal)
+def has_damaged_log(proposal: AlterPartitionRequestPartitionData) -> bool:
+    """Whether it asks for that because its own log is damaged."""
+    return proposal.leader_recovery_state == LOG_DAMAGED and hands_over(proposal)
 
 
 def _check_members(before: PartitionImage, proposal: AlterPartitionRequestPartitionData) -> None:
-    """Refuse an ISR that cannot be one, whatever the state of its members."""
+    """Refuse an ISR that is invalid in any state of its members."""
     proposed = [member.broker_id for member in proposal.new_isr_with_epochs]
-    recovering = proposal.leader_recovery_state != 0 and not leaves(proposal)
+    recovering = proposal.leader_recovery_state != 0 and not hands_over(proposal)
     if (
         len(set(proposed)) != len(proposed)
-        or (before.leader not in proposed) != leaves(proposal)
+        or (before.leader not in proposed) != hands_over(proposal)
         or not all(n in before.replicas for n in proposed)
-        # Nobody is in sync with a leader that does not know yet what it has.
+        # No replica is in sync with a leader that is still recovering.
         or (recovering and (not before.unclean or len(proposed) > 1))
     ):
         raise ApiError(ErrorCode.INVALID_REQUEST, f"{proposed} cannot be in sync")
 
 
 def _answer(sender: int, number: int, after: PartitionImage) -> AlterPartitionResponsePartitionData:
-    """Tell the leader what holds, or that somebody else leads now."""
+    """Answer the leader with the new state of the partition, or that it no longer leads."""
     deposed = after.leader != sender
     return AlterPartitionResponsePartitionData(
         partition_index=number,

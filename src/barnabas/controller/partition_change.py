@@ -1,24 +1,23 @@
-"""From what somebody wants of a partition to what becomes of it.
+"""Computes the new state of a partition from a requested change.
 
-Brokers come and go, leaders report who is in sync, operators move replicas. Each says what it
-wants changed (`wanted`), and `settle` draws the consequences, always the same ones in the same
-order:
+Brokers start and stop, leaders report their in-sync replicas, and operators move replicas. Each
+event requests a change (`wanted`), and `settle` computes the consequences in a fixed order:
 
-    1. a reassignment that has everybody it waited for is completed
-    2. where nobody leads who may, a leader is elected: from the ISR, else from those who left it
-       but have everything that was acknowledged, else, only where the topic allows it, anyone
-    3. who left the ISR while too few stayed is remembered as eligible (KIP-966)
+    1. a reassignment whose new replicas are all in sync is completed
+    2. if the leader is missing or may not lead, a leader is elected: from the ISR, else from the
+       eligible replicas, else, only if the topic allows it, from all live replicas
+    3. a replica that left the ISR while too few members stayed becomes eligible (KIP-966)
     4. the epochs rise
 
-Two facts hold before and after. The ISR is never empty: the last one stays in it, without
-leading, because it is the one who has everything. And whoever is in the ISR is live, but for that
-last one.
+Two invariants hold before and after. The ISR is never empty: its last member stays in it without
+leading, because it has all acknowledged records. And every other member of the ISR is live.
 
-Why an eligible replica has everything: the high watermark moves only while enough replicas are in
-sync, and it counts all who are. One that leaves a set which thereby becomes too small has all that
-was acknowledged till then, and after that nothing more is, until the set has grown again; then
-nobody is eligible any longer. For the same reason a change of `min.insync.replicas` must settle
-the partitions of the topic in the same batch of records (`elections.configs_changed`).
+An eligible replica has all acknowledged records, for this reason: the high watermark advances only
+while enough replicas are in sync, and only past records that all of them have. A replica whose
+leaving makes the ISR too small has everything acknowledged so far. Nothing more is acknowledged
+until the ISR has grown again, and then no replica is eligible any more. For the same reason a
+change of `min.insync.replicas` must settle the partitions of the topic in the same batch of records
+(`elections.configs_changed`).
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -26,7 +25,7 @@ from dataclasses import replace
 
 from barnabas.controller.topic_rules import TopicRules
 from barnabas.metadata.image import NO_LEADER, PartitionImage, TopicImage, changed
-from barnabas.metadata.records import PartitionChanged
+from barnabas.metadata.metadata_records import PartitionChanged
 
 IsLive = Callable[[int], bool]
 
@@ -39,10 +38,10 @@ def settle(
     *,
     untrusted: Collection[int] = (),
 ) -> PartitionImage:
-    """Return the partition as it will be; `before` itself where nothing changes.
+    """Return the new state of a partition; `before` itself if nothing changes.
 
-    What is wanted still has the epochs of before. Who is untrusted may have lost what it
-    acknowledged, and is not eligible.
+    `wanted` still has the epochs of `before`. An untrusted replica may have lost acknowledged
+    records, and is not eligible.
     """
     after = with_leader(completed(wanted, rules), rules, is_live)
     candidates = [n for n in (*before.isr, *wanted.eligible) if n not in untrusted]
@@ -50,7 +49,7 @@ def settle(
     if eligible != after.eligible:
         after = replace(after, eligible=eligible)
     if after.wiped and after.leader != NO_LEADER:
-        after = replace(after, wiped=[])  # whoever leads now has more
+        after = replace(after, wiped=[])  # the new leader has more records
     if after == before:
         return before
     return replace(
@@ -63,7 +62,7 @@ def settle(
 def records_of(
     topic: TopicImage, number: int, before: PartitionImage, after: PartitionImage
 ) -> list[PartitionChanged]:
-    """Return the record that makes the change, where there is one."""
+    """Return the record of the change, if there is a change."""
     return [] if after is before else [changed(topic.topic_id, number, after)]
 
 
@@ -75,8 +74,8 @@ def in_order(replicas: Iterable[int], members: Collection[int]) -> list[int]:
 def completed(wanted: PartitionImage, rules: TopicRules) -> PartitionImage:
     """Finish a reassignment whose new replicas are all in sync.
 
-    It also waits until enough of those who stay are: replicas that have everything are not
-    given up for some that have not.
+    It also waits until enough of the remaining replicas are in sync, because dropping the others
+    must not lose acknowledged records.
     """
     if not (wanted.adding or wanted.removing):
         return wanted
@@ -88,11 +87,11 @@ def completed(wanted: PartitionImage, rules: TopicRules) -> PartitionImage:
         removing=[],
     )
     arrived = all(n in wanted.isr for n in wanted.adding)
-    return finished if arrived and finished.isr and rules.enough(finished) else wanted
+    return finished if arrived and finished.isr and rules.has_enough_in_sync(finished) else wanted
 
 
 def with_leader(wanted: PartitionImage, rules: TopicRules, is_live: IsLive) -> PartitionImage:
-    """Keep the leader that is wanted if it may lead, else elect one."""
+    """Keep the wanted leader if it may lead, else elect one."""
     live = [n for n in wanted.replicas if is_live(n)]
     in_sync = [n for n in live if n in wanted.isr and n not in wanted.wiped]
     if wanted.leader in in_sync:
@@ -108,9 +107,9 @@ def with_leader(wanted: PartitionImage, rules: TopicRules, is_live: IsLive) -> P
 
 
 def lead_uncleanly(wanted: PartitionImage, live: Sequence[int]) -> PartitionImage:
-    """Let one lead who may lack what was acknowledged; from now on its log is the truth.
+    """Elect a leader that may lack acknowledged records; its log becomes authoritative.
 
-    Who is only being added, or lost its disk, has least.
+    Replicas that are being added or lost their disk come last, because they have the least.
     """
     least = {*wanted.adding, *wanted.wiped}
     leader = next((n for n in live if n not in least), live[0])
@@ -124,17 +123,17 @@ def eligible_leaders(
     *,
     before: PartitionImage,
 ) -> list[int]:
-    """Return who is not in sync but has everything that was acknowledged (KIP-966)."""
+    """Return the out-of-sync replicas that have all acknowledged records (KIP-966)."""
     elected_uncleanly = after.unclean and after.leader != before.leader
-    if rules.enough(after) or elected_uncleanly:
+    if rules.has_enough_in_sync(after) or elected_uncleanly:
         return []
     return [n for n in in_order(after.replicas, candidates) if n not in after.isr]
 
 
 def enters_leader_epoch(before: PartitionImage, after: PartitionImage) -> bool:
-    """Whether a new leader epoch begins: with every leader, and where replicas were dropped.
+    """Whether a new leader epoch begins: with a new leader, and when replicas are dropped.
 
-    A dropped replica that has not heard of it yet goes on to fetch, in an epoch that is over.
+    A dropped replica that has not applied the change yet then fetches in an outdated epoch.
     """
     dropped = any(replica not in after.replicas for replica in before.replicas)
     return after.leader != before.leader or dropped

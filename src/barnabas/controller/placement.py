@@ -1,10 +1,10 @@
-"""Where the replicas of new partitions go: evenly over brokers, and over racks before all.
+"""Places the replicas of new partitions: first evenly over racks, then evenly over brokers.
 
-Brokers stand in a circle in which racks alternate. Leaders are dealt around it, one each, from a
-place that the caller draws. The followers of a partition go to racks that have the fewest of its
-replicas, there to brokers that have the fewest of all, and among those to the next in the circle.
-The step from a leader to the next grows with each time around, so that many brokers, and not one
-alone, take over from a broker that is lost.
+The brokers form a circle in which racks alternate. Leaders go around the circle, one for each
+broker, from a start that the caller draws. The followers of a partition go to the racks with the
+fewest of its replicas, there to the brokers with the fewest replicas at all, and among those to the
+next in the circle. The distance from a leader to its follower grows with each round, so that many
+brokers take over from a broker that fails, not one alone.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from barnabas.metadata.image import Image, PartitionImage, changed
-from barnabas.metadata.records import PartitionChanged
+from barnabas.metadata.metadata_records import PartitionChanged
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import NodeId, TopicId
 
@@ -24,7 +24,7 @@ def live_brokers(image: Image) -> list[NodeId]:
 
 
 def racks_of(image: Image) -> dict[int, str]:
-    """Return where brokers stand, of those that say."""
+    """Return the racks of the brokers that have one."""
     return {b.node_id: b.rack for b in image.brokers.values() if b.rack is not None}
 
 
@@ -38,7 +38,11 @@ def circle_of(nodes: Iterable[int], racks: Mapping[int, str]) -> list[int]:
 
 
 def spread(
-    partitions: int, copies: int, circle: Sequence[int], racks: Mapping[int, str], start: int = 0
+    partitions: int,
+    replica_count: int,
+    circle: Sequence[int],
+    racks: Mapping[int, str],
+    start: int = 0,
 ) -> list[list[int]]:
     """Return the replicas of each partition, the leader first."""
     size = len(circle)
@@ -50,7 +54,7 @@ def spread(
         step = 1 + (number // size) % max(1, size - 1)
         replicas = [circle[place]]
         others = [circle[(place + step + n) % size] for n in range(size)]
-        for _ in range(copies - 1):
+        for _ in range(replica_count - 1):
             chosen = _next_follower(replicas, others, racks, held)
             replicas.append(chosen)
             held[chosen] += 1
@@ -61,17 +65,17 @@ def spread(
 
 def with_more(
     replicas: Sequence[int],
-    copies: int,
+    replica_count: int,
     circle: Sequence[int],
     racks: Mapping[int, str],
     held: Counter[int],
 ) -> list[int]:
-    """Return a partition's replicas and those it lacks, as far as there are brokers for them.
+    """Return a partition's replicas plus the missing ones, as far as there are brokers for them.
 
     `held` counts replicas by broker, and the new ones are added to it.
     """
     grown = list(replicas)
-    while len(grown) < copies and any(node_id not in grown for node_id in circle):
+    while len(grown) < replica_count and any(node_id not in grown for node_id in circle):
         chosen = _next_follower(grown, circle, racks, held)
         grown.append(chosen)
         held[chosen] += 1
@@ -81,9 +85,9 @@ def with_more(
 def leave_out_inactive(
     image: Image, topic_id: str, replicas: Sequence[Sequence[int]], first: int = 0
 ) -> list[PartitionChanged]:
-    """Return what follows the record that makes partitions: who is not live is not in sync.
+    """Return the records that remove inactive brokers from the ISRs of new partitions.
 
-    That only concerns replicas placed by hand; others are placed on brokers that are live.
+    That only concerns replicas placed by the client; others are placed on live brokers.
     """
     records = []
     for number, placed in enumerate(replicas, first):
@@ -91,7 +95,7 @@ def leave_out_inactive(
         if not live:
             raise ApiError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"partition {number} needs a broker that is live; {list(placed)} are not",
+                f"partition {number} needs a live broker; {list(placed)} are not live",
             )
         if len(live) < len(placed):
             fresh = PartitionImage.fresh(list(placed))
@@ -111,7 +115,7 @@ def _next_follower(
 def _even_out(placed: Sequence[list[int]], racks: Mapping[int, str], held: Counter[int]) -> None:
     """Move followers from brokers with most replicas to those with least, if racks allow it.
 
-    Dealing one partition after the other leaves a difference of two now and then.
+    Placing one partition after the other can leave a difference of two.
     """
     for replicas in placed:
         for place, node_id in enumerate(replicas[1:], 1):

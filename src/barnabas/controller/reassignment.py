@@ -1,14 +1,14 @@
-"""Moving partitions to other brokers (AlterPartitionReassignments, key 45; KIP-455).
+"""Moves partitions to other brokers (AlterPartitionReassignments, key 45; KIP-455).
 
 While a partition moves, its replicas are the new ones followed by those that will be dropped.
-`adding` names who is yet to be in sync, `removing` who is dropped as soon as all of them are; that
-moment is found wherever a partition changes (`partition_change.completed`). Another target may be
-given in between, and a cancelled move leaves the replicas that were there before it. Neither may
-give up the last replica that has everything.
+`adding` names the replicas that are not in sync yet, `removing` those that are dropped when all of
+them are. Every partition change checks for that (`partition_change.completed`). A request may set
+another target in between, and a cancelled move restores the replicas before it. Neither may drop
+the last replica that has all acknowledged records.
 
-A topic may still lack replicas that the controller adds by itself (`growth.py`). Where an operator
+A topic may still lack replicas that the controller adds by itself (`growth.py`). If an operator
 gives one of its partitions another number of replicas below that factor, or cancels its growth,
-the operator has decided how many there are: the controller adds none to this topic any more.
+the controller adds no further replicas to this topic.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from barnabas.controller.partition_change import in_order, records_of, settle
 from barnabas.controller.topic_rules import rules_of
 from barnabas.metadata.image import Image, PartitionImage, TopicImage
-from barnabas.metadata.records import (
+from barnabas.metadata.metadata_records import (
     MetadataRecord,
     PartitionChanged,
     ReplicationFactorChanged,
@@ -49,7 +49,7 @@ class Reassigned(NamedTuple):
 def alter_reassignments(
     image: Image, request: AlterPartitionReassignmentsRequest, defaults: Mapping[str, str]
 ) -> Reassigned:
-    """Begin, change and cancel moves, each partition by itself."""
+    """Start, change and cancel moves, each partition independently."""
     records: list[MetadataRecord] = []
     decided_on = dict[str, TopicImage]()
     answers = []
@@ -92,7 +92,7 @@ def alter_reassignments(
 def list_reassignments(
     image: Image, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
-    """Return the moves that are under way, of all partitions or of those that are named."""
+    """Return the moves in progress, of all partitions or of the named ones."""
     if request.topics is None:
         asked = {t.name: range(len(t.partitions)) for t in image.topics.values()}
         found = [_ongoing(image, name, numbers) for name, numbers in asked.items()]
@@ -104,7 +104,7 @@ def list_reassignments(
 
 
 def moved(before: PartitionImage, target: Sequence[int]) -> PartitionImage:
-    """Return a partition on its way to its target, from where it was before any earlier move."""
+    """Return a partition with a new target; an earlier move of it is replaced."""
     original = [n for n in before.replicas if n not in before.adding]
     removing = [n for n in original if n not in target]
     replicas = [*target, *removing]
@@ -148,7 +148,7 @@ def _alter(
     if not wanted.isr:
         raise ApiError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"only {before.isr} are in sync, and none of them would stay; wait for others",
+            f"only {before.isr} are in sync, and the target contains none of them; wait for others",
         )
     return settled(image, topic, number, wanted, defaults)
 
@@ -160,14 +160,14 @@ def settled(
     wanted: PartitionImage,
     defaults: Mapping[str, str],
 ) -> list[PartitionChanged]:
-    """Return the record that makes a partition what is wanted, with all that follows from it."""
+    """Return the records of a wanted change with all its consequences."""
     before = topic.partitions[number]
     after = settle(before, wanted, rules_of(topic, defaults), image.is_active)
     return records_of(topic, number, before, after)
 
 
 def _decides_on_factor(topic: TopicImage, change: PartitionChanged) -> bool:
-    """Tell whether a partition will have another number of replicas, below what was wanted."""
+    """Whether a partition gets another number of replicas, below the wanted factor."""
     before = topic.partitions[change.partition]
     planned = len(before.replicas) - len(before.removing)
     after = len(change.replicas) - len(change.removing)
@@ -179,7 +179,8 @@ def _check_target(
 ) -> None:
     if not target or len(set(target)) != len(target):
         raise ApiError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "replicas are brokers, at least one, each once"
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "the target must name at least one broker, each once",
         )
     unknown = [n for n in target if n not in image.brokers]
     if unknown:

@@ -1,4 +1,4 @@
-"""The few configs of a topic on which the fate of its partitions depends."""
+"""The topic configs that leader elections and ISR changes depend on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,19 +10,18 @@ from barnabas.metadata.topic_config import definition
 
 @dataclass(frozen=True, slots=True)
 class TopicRules:
-    """What a topic demands of its replicas."""
+    """What a topic requires of its replicas."""
 
     min_insync: int
     unclean_election: bool
-    """Whether anyone may lead when nobody is left who has everything."""
+    """Whether an out-of-sync replica may lead if no other is left."""
     flush_on_ack: bool
-    """Whether what a replica acknowledged is on its disk."""
+    """Whether a replica syncs records before it acknowledges them."""
 
-    def enough(self, partition: PartitionImage) -> bool:
-        """Whether so many are in sync that the high watermark may move.
+    def has_enough_in_sync(self, partition: PartitionImage) -> bool:
+        """Whether enough replicas are in sync for the high watermark to advance.
 
-        Leaders hold to the same number: a topic with fewer copies than it demands is content
-        with all of them.
+        Leaders use the same number. A topic with fewer replicas than it requires needs all of them.
         """
         return len(partition.isr) >= min(self.min_insync, len(partition.replicas))
 

@@ -1,4 +1,4 @@
-"""Groups of consumers: who is a member, who reads which partition, and how far they have read.
+"""Consumer groups: their members, the partitions of each member, and the committed offsets.
 
 machine     all groups of one partition of `__consumer_offsets`: replay and what concerns any group
 directory   the groups themselves, of either protocol

@@ -14,7 +14,7 @@ from barnabas.groups.offset_store import PlaceAgain, TopicAgain
 from barnabas.metadata.image import TopicImage
 from barnabas.model.coordination import Caller, Outcome
 from barnabas.model.errors import ErrorCode
-from barnabas.protocol.holes import Holes, twin
+from barnabas.protocol.byte_template import ByteTemplate, twin
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from barnabas.protocol.records import own_body
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class RepeatedCommit:
     """One such commit. Its bytes are those that `Offsets.commit` leads to."""
 
-    __slots__ = ("_again", "_holes", "_request", "_topics", "_version", "count", "offsets")
+    __slots__ = ("_again", "_request", "_template", "_topics", "_version", "count", "offsets")
 
     def __init__(
         self,
@@ -43,8 +43,8 @@ class RepeatedCommit:
         self._again = _again(rows)
         self.count = len(rows)
         """How many offsets it commits."""
-        self._holes = Holes(own_body(rows)[0], own_body(twin_rows)[0])
-        if self._holes.count != 2 * len(rows):
+        self._template = ByteTemplate(own_body(rows)[0], own_body(twin_rows)[0])
+        if self._template.count != 2 * len(rows):
             raise ValueError("a record of a commit holds an offset and a time")
 
     def is_taken(self) -> bool:
@@ -59,7 +59,7 @@ class RepeatedCommit:
         """Return the records with these offsets."""
         numbers = [now_ms] * (2 * len(offsets))
         numbers[::2] = offsets
-        return self._holes.fill(numbers)
+        return self._template.fill(numbers)
 
     def replay(self, offsets: tuple[int, ...], now_ms: int) -> None:
         """Take in what `body` says."""

@@ -1,4 +1,4 @@
-"""What OffsetFetch is told: some positions of a group, or all of them."""
+"""Reads committed offsets for OffsetFetch: some of a group's, or all of them."""
 
 from collections.abc import Mapping
 
@@ -63,7 +63,7 @@ def read_all(
 
 
 def unknown(partition: int, code: ErrorCode = ErrorCode.NONE) -> OffsetFetchResponsePartitions:
-    """Return what is said of a position that nobody knows, or may not know yet."""
+    """Return the answer for an offset that is unknown, or not stable yet."""
     return OffsetFetchResponsePartitions(
         partition_index=partition,
         committed_offset=NO_OFFSET,

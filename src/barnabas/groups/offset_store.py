@@ -27,7 +27,7 @@ class Committed(NamedTuple):
     metadata: str = ""
     commit_timestamp: int = 0
     expire_timestamp: int = -1
-    """When it is over whatever else holds; -1 where nobody said."""
+    """When it expires in any case; -1 if the client named no time."""
     topic_id: bytes = NO_TOPIC_ID
     order: int = 0
     """Grows with the log."""

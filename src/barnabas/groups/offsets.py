@@ -1,4 +1,4 @@
-"""Committed offsets: who may commit and look, and what is stored.
+"""Committed offsets: checks commits and fetches, and makes the records that store them.
 
 A commit is judged twice: the group says whether this member may commit now, and each partition
 whether it exists and its note fits. The answer holds a code for each partition, as Kafka's does.
@@ -190,7 +190,7 @@ class Offsets:
     def fetch(
         self, asked: OffsetFetchRequestGroup, version: int, *, require_stable: bool
     ) -> Outcome[OffsetFetchResponseGroup]:
-        """Tell how far a group has read; where nobody knows, -1."""
+        """Return the committed offsets of a group; -1 where there is none."""
         group = self._groups.get(asked.group_id)
         if group is not None:
             group.check_fetch(asked.member_id, asked.member_epoch)
@@ -202,7 +202,7 @@ class Offsets:
     def delete(
         self, request: offset_delete.OffsetDeleteRequest
     ) -> Outcome[offset_delete.OffsetDeleteResponse]:
-        """Forget positions of topics that nobody of the group reads."""
+        """Delete offsets of topics that no member of the group reads."""
         group = self._groups.get(request.group_id)
         if group is None:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND)

@@ -1,8 +1,8 @@
-"""A group that only stores offsets: nobody ever joined it.
+"""A group without members that only stores offsets.
 
 Consumers that choose their partitions themselves, and tools, commit in the name of such a group.
 Kafka calls it simple: an empty classic group without a protocol type. No record tells of it; it is
-there from the first offset that is stored on, and is replaced as soon as somebody joins.
+there from the first offset that is stored on, and is replaced as soon as a client joins.
 """
 
 from collections.abc import Collection
@@ -35,7 +35,7 @@ class SimpleGroup:
 
     @property
     def protocol_type(self) -> str:
-        """None: nobody said what the members would be."""
+        """None: no member has named a protocol."""
         return ""
 
     @property
@@ -45,13 +45,13 @@ class SimpleGroup:
 
     @property
     def empty_since_ms(self) -> int | None:
-        """Nobody ever left: each offset counts from its own commit on."""
+        """There were never members: each offset counts from its own commit on."""
         return None
 
     def check_commit(
         self, member_id: str, instance_id: str | None, epoch: int, *, transactional: bool
     ) -> None:
-        """Refuse whoever takes itself for a member."""
+        """Refuse a client that names a member id."""
         if epoch >= 0:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"{self.group_id} has no members")
 
@@ -62,13 +62,13 @@ class SimpleGroup:
         return False
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
-        """Let anybody look."""
+        """Let any client read."""
 
     def touch(self, member_id: str) -> None:
-        """Do nothing: there is nobody to hear from."""
+        """Do nothing: there are no members."""
 
     def subscribes_to(self, topic: str) -> bool:
-        """Nobody subscribes."""
+        """No member subscribes."""
         return False
 
     def tombstones(self) -> list[CoordinatorRecord]:

@@ -1,4 +1,4 @@
-"""Answers that are made of other answers, some of which are not there yet, or in steps."""
+"""Combines pending responses: several at once, one after another, in steps, with a time limit."""
 
 from collections.abc import Callable, Sequence
 from itertools import chain
@@ -17,7 +17,7 @@ LANE = "large answers"
 
 
 def in_steps(node: Node, steps: Steps[T], context: RequestContext) -> T | Pending[T]:
-    """Return what some work gives, at once where that takes no longer than an event may."""
+    """Return the result of some work: at once if it fits into one event, else pending."""
     begun = begin(steps)
     if not isinstance(begun, Rest):
         return begun
@@ -29,7 +29,7 @@ def in_steps(node: Node, steps: Steps[T], context: RequestContext) -> T | Pendin
 def in_parts(
     node: Node, steps: Steps[Sequence[list[T] | Pending[list[T]]]], context: RequestContext
 ) -> Pending[list[T]]:
-    """Return what is made part by part, all of it in one list, once the last part is there."""
+    """Return the items of all parts in one list, once the last part is complete."""
     parts = in_steps(node, steps, context)
     return then(parts, _joined) if isinstance(parts, Pending) else _joined(parts)
 
@@ -39,23 +39,23 @@ def _joined(parts: Sequence[list[T] | Pending[list[T]]]) -> Pending[list[T]]:
 
 
 def once(done: Pending[None], answer: T) -> Pending[T]:
-    """Return an answer that is to wait for something."""
+    """Return a response that waits for something else to complete."""
     return done.map(lambda _: answer)
 
 
 def all_of(answers: Sequence[T | Pending[T]]) -> Pending[list[T]]:
-    """Return all answers, in the same order, once the last is there."""
+    """Return all responses, in the same order, once the last is complete."""
     return _Collection(answers).pending
 
 
 def then(first: Pending[T], function: Callable[[T], R | Pending[R]]) -> Pending[R]:
-    """Return what a function makes of an answer, once it has made it."""
+    """Return the result of a function of a response, which may be pending itself."""
     answer: Pending[R] = Pending()
 
     def go_on(result: T) -> None:
         try:
             made = function(result)
-        except Exception as error:  # noqa: BLE001 - told to the one whom it concerns
+        except Exception as error:  # noqa: BLE001 - reported to the caller that waits
             answer.fail(error)
             return
         if isinstance(made, Pending):
@@ -68,7 +68,7 @@ def then(first: Pending[T], function: Callable[[T], R | Pending[R]]) -> Pending[
 
 
 def within(answer: Pending[T], timers: Timers, limit_ms: int, late: Callable[[], T]) -> Pending[T]:
-    """Return an answer, or what is said instead where it takes too long."""
+    """Return a response, or a substitute if it takes too long."""
     if answer.done:
         return answer
     limited: Pending[T] = Pending()

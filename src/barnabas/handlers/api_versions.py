@@ -1,13 +1,13 @@
 """ApiVersions (key 18), versions 0 to 4.
 
 An unsupported version is answered in version 0 with error 35 and the real range (KIP-511). From
-version 3 on the client names its software; names that are not names are refused as in Kafka.
+version 3 on the client names its software; invalid names are refused as in Kafka.
 
-From version 3 on the answer tells which features the cluster has agreed on. Java producers speak
-transaction version 2 where it is one of them. `barnabas.version` is the cluster's feature level
+From version 3 on the response lists the finalized features of the cluster. Java producers use
+transaction version 2 if it is one of them. `barnabas.version` is the cluster's feature level
 (`metadata/features.py`). Their epoch is the end of the metadata that this broker has read.
 
-Other brokers are told of the APIs that only they may call, too.
+The response to another broker also lists the APIs that only brokers may call.
 """
 
 import re
@@ -28,17 +28,22 @@ from barnabas.protocol.messages.api_versions import (
 
 NAMES_FROM = 3
 MINIMUM_ZERO_FROM = 4
-"""Before it, clients fail on a feature whose lowest level is 0, so it is left out (KAFKA-17492)."""
+"""Before it, clients fail on a feature whose lowest level is 0: it is not listed (KAFKA-17492)."""
 
 SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 class ApiVersionsHandler:
-    """Knows what is served; the registry tells it."""
+    """Lists what is served; the registry says what that is."""
 
-    def __init__(
+    def __init__(self) -> None:
+        self._keys: list[ApiVersion] = []
+        self._peer_keys: list[ApiVersion] = []
+
+    def advertise(
         self, served: Mapping[int, tuple[int, int]], peer_served: Mapping[int, tuple[int, int]]
     ) -> None:
+        """Take the lowest and the highest version of each API, for clients and for brokers."""
         self._keys = _listed(served)
         self._peer_keys = _listed({**served, **peer_served})
 
@@ -51,16 +56,16 @@ class ApiVersionsHandler:
             if not all(SOFTWARE_NAME.fullmatch(name) for name in named):
                 return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         return ApiVersionsResponse(
-            api_keys=self._peer_keys if context.peer else self._keys,
+            api_keys=self._peer_keys if context.caller.listener.is_peer else self._keys,
             supported_features=_supported(context.version),
             finalized_features_epoch=node.quorum.offset,
             finalized_features=_finalized(node.image.feature_level),
         )
 
     def unsupported(self, *, peer: bool) -> ApiVersionsResponse:
-        """Answer a version from the future: a client with the versions of this API (KIP-511).
+        """Answer an unknown version: a client with the versions of this API (KIP-511).
 
-        A newer broker is told of all APIs, and need not ask again.
+        A newer broker receives the list of all APIs, and need not send a second request.
         """
         own = [key for key in self._keys if key.api_key == API_VERSIONS]
         keys = self._peer_keys if peer else own

@@ -1,7 +1,9 @@
-"""Who asks, how, and when: what every handler is given beside the request itself."""
+"""The circumstances of a request, which every handler receives beside the request itself."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from barnabas.model.callers import Caller
 
 
 @dataclass(slots=True)
@@ -10,18 +12,19 @@ class RequestContext:
 
     version: int
     client_id: str | None
-    client_host: str
+    caller: Caller
+    """The principal, the listener and the host. It has no shortcuts here: a property would cost
+    each Fetch request a call."""
     now_ms: int
-    peer: bool = False
-    """Whether another broker asks, over the listener that clients do not reach."""
     throttle_ms: int = 0
-    """For how long the connection is not read after the answer (KIP-219)."""
+    """How long the connection is not read after the response (KIP-219)."""
     overtaken: Callable[[], None] | None = None
-    """Called when something else comes on the connection while the answer waits."""
+    """Called when another request arrives on the connection while the response is pending."""
     prefix_bytes: int = 0
-    """Where the records of a Produce request begin, if the next one may look the same."""
+    """The length of the part that the next request probably repeats; see `shapes.py`. 0 where no
+    fast path is known."""
 
     @property
     def client(self) -> str:
-        """Who asks, as far as the broker can tell: what one client asks for waits in one line."""
-        return f"{self.client_host} {self.client_id}"
+        """The key of a client's queue: long work of one client waits in one queue."""
+        return f"{self.caller.host} {self.client_id}"

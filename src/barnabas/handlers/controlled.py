@@ -1,4 +1,4 @@
-"""Answers that the controller gives: once its records are committed, or as it refuses."""
+"""Responses of the controller: sent once its records are committed, or as a refusal."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -10,7 +10,7 @@ R = TypeVar("R")
 
 
 def decided(decide: Callable[[], Pending[R]], refuse: Callable[[ApiError], R]) -> R | Pending[R]:
-    """Return what was decided, or how it is refused: now, or when another took over."""
+    """Return a decision, or a refusal: at once, or when another controller takes over."""
     try:
         pending = decide()
     except ApiError as error:

@@ -1,9 +1,9 @@
-"""How handlers reach the coordinators, and how every refusal becomes an answer."""
+"""How handlers reach the coordinators, and how a refusal becomes a response."""
 
 from collections.abc import Callable
 from typing import TypeVar
 
-from barnabas.groups.machine import GroupMachine
+from barnabas.groups.group_machine import GroupMachine
 from barnabas.handlers.context import RequestContext
 from barnabas.model.coordination import Caller, Outcome
 from barnabas.model.errors import ApiError, ErrorCode
@@ -12,19 +12,19 @@ from barnabas.node.node import Node
 
 R = TypeVar("R")
 
-COORDINATORS_TROUBLE = (
+COORDINATOR_FAILURES = (
     ErrorCode.KAFKA_STORAGE_ERROR,
     ErrorCode.LEADER_NOT_AVAILABLE,
     ErrorCode.NOT_CONTROLLER,
     ErrorCode.REQUEST_TIMED_OUT,
 )
-"""A full disk; a controller that cannot be asked for the coordinators' topic."""
+"""A full disk, or no controller that could create the coordinators' topic."""
 
 
 def caller_of(context: RequestContext) -> Caller:
-    """Return who asks, as coordinators want to know it."""
+    """Return the caller in the form that coordinators use."""
     return Caller(
-        context.client_id or "", f"/{context.client_host}", context.version, context.now_ms
+        context.client_id or "", f"/{context.caller.host}", context.version, context.now_ms
     )
 
 
@@ -43,5 +43,5 @@ def ask_group(
 
 
 def retriable(code: ErrorCode) -> ErrorCode:
-    """Return what a client should be told: trouble behind the coordinator is the coordinator's."""
-    return ErrorCode.COORDINATOR_NOT_AVAILABLE if code in COORDINATORS_TROUBLE else code
+    """Return the error for a client: a failure behind the coordinator becomes its own."""
+    return ErrorCode.COORDINATOR_NOT_AVAILABLE if code in COORDINATOR_FAILURES else code

@@ -1,22 +1,26 @@
-"""Requests that only the active controller can decide: any broker takes them and passes them on.
+"""How a broker forwards requests that only the active controller can decide.
 
-The body goes to the controller as it came, and its answer comes back as it is, under the asker's
-correlation id. A controller of an older release is asked in a version that it serves; where that
-cannot say what the client said, the client is told UNSUPPORTED_VERSION. Where there is no
-controller, or it is lost before it answers, the asker is told NOT_CONTROLLER in the API's own form
-and asks again; whether it was carried out is not known then. A broker that was taken for the
-controller and is not refuses in the same way: nothing is passed on twice.
+Clients may send such a request to any broker. The broker forwards the body unchanged, in an
+Envelope that names the client, and returns the controller's response under the client's correlation
+id. A controller of an older release receives the request in a version that it serves, and without
+an Envelope if it does not serve that. If no such version can express the request, the client
+receives UNSUPPORTED_VERSION.
+
+Without a controller, or if the connection to it breaks before it answers, the client receives
+NOT_CONTROLLER in the form of its API, and retries. The request may or may not have been carried out
+then. A broker that receives a forwarded request and is not the controller refuses it in the same
+way: no request is forwarded twice.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 from barnabas.handlers.admin.alter_configs import Resource
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.pending import Pending
+from barnabas.node.cluster.peer_requests import ForwardedRequest
 from barnabas.node.node import Node
 from barnabas.protocol.api_keys import ApiKey
-from barnabas.protocol.apis import APIS, response_class
+from barnabas.protocol.apis import response_class
 from barnabas.protocol.codec import encoder
 from barnabas.protocol.headers import RequestHeader
 from barnabas.protocol.message import Message
@@ -51,48 +55,22 @@ from barnabas.protocol.messages.incremental_alter_configs import (
 
 TIMEOUT_MS = 10_000
 MEMBERSHIP_TIMEOUT_MS = 60_000
-"""A voter is taken in once it has caught up."""
-
-FORWARDED = {
-    ApiKey.CREATE_TOPICS: "CreateTopics",
-    ApiKey.DELETE_TOPICS: "DeleteTopics",
-    ApiKey.ALTER_CONFIGS: "AlterConfigs",
-    ApiKey.CREATE_PARTITIONS: "CreatePartitions",
-    ApiKey.ELECT_LEADERS: "ElectLeaders",
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: "IncrementalAlterConfigs",
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: "AlterPartitionReassignments",
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: "ListPartitionReassignments",
-    ApiKey.DESCRIBE_QUORUM: "DescribeQuorum",
-    ApiKey.UPDATE_FEATURES: "UpdateFeatures",
-    ApiKey.UNREGISTER_BROKER: "UnregisterBroker",
-    ApiKey.ADD_RAFT_VOTER: "AddRaftVoter",
-    ApiKey.REMOVE_RAFT_VOTER: "RemoveRaftVoter",
-}
+"""The controller adds a voter once it has caught up."""
 
 NOT_HERE = "this broker is not the controller, and the controller did not answer; try again"
 
 
-def belongs_elsewhere(node: Node, api_key: int) -> bool:
-    """Tell whether somebody else must decide on a request."""
-    return api_key in FORWARDED and not node.is_controller
-
-
-def pass_on(node: Node, header: RequestHeader, request: Message, body: bytes) -> Pending[bytes]:
-    """Have the controller answer a request; return the body of the answer."""
+def forward(node: Node, forwarded: ForwardedRequest) -> Pending[bytes]:
+    """Have the controller answer a request; return the body of the response."""
+    header, request = forwarded.header, forwarded.request
     answer: Pending[bytes] = Pending()
     controller = node.controller_id
     if controller is None:
         answer.complete(refuse(header, request))
         return answer
     slow = header.api_key in (ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER)
-    asked = node.peers.pass_on(
-        controller,
-        header.api_key,
-        header.api_version,
-        body,
-        request=request,
-        timeout_ms=MEMBERSHIP_TIMEOUT_MS if slow else TIMEOUT_MS,
-    )
+    timeout_ms = MEMBERSHIP_TIMEOUT_MS if slow else TIMEOUT_MS
+    asked = node.peers.forward(controller, forwarded, timeout_ms)
     asked.when_done(
         answer.complete,
         lambda error: answer.complete_with(
@@ -103,21 +81,38 @@ def pass_on(node: Node, header: RequestHeader, request: Message, body: bytes) ->
 
 
 def refuse(header: RequestHeader, request: Message, reason: ApiError | None = None) -> bytes:
-    """Return the body of an answer that sends the asker to the controller, or tells a reason."""
-    key, version = header.api_key, header.api_version
-    write = _ITEM_BY_ITEM.get(APIS[key].name)
-    if write is not None and not (isinstance(request, ElectLeadersRequest) and version > 0):
-        response = write(request)
-    else:
-        response = response_class(key)()
+    """Return the body of a response with NOT_CONTROLLER, or with another reason."""
+    version = header.api_version
+    response = _item_by_item(request, version)
+    if response is None:
+        response = response_class(header.api_key)()
         response.error_code = ErrorCode.NOT_CONTROLLER  # type: ignore[attr-defined]
     if reason is not None:
         _give_reason(response, reason)
     return encoder(type(response), version)(response)
 
 
+def _item_by_item(request: Message, version: int) -> Message | None:
+    """Return the refusal by an API whose response has an error code for each item, and no other."""
+    refusal: Message | None = None
+    match request:
+        case CreateTopicsRequest():
+            refusal = _create_topics(request)
+        case DeleteTopicsRequest():
+            refusal = _delete_topics(request)
+        case CreatePartitionsRequest():
+            refusal = _create_partitions(request)
+        case AlterConfigsRequest():
+            refusal = _alter_configs(request)
+        case IncrementalAlterConfigsRequest():
+            refusal = _incremental(request)
+        case ElectLeadersRequest() if version == 0:
+            refusal = _elect_leaders(request)
+    return refusal
+
+
 def _give_reason(message: Any, reason: ApiError) -> None:  # noqa: ANN401 - any part of an answer
-    """Put another error wherever an answer says NOT_CONTROLLER."""
+    """Replace NOT_CONTROLLER by another error in all parts of a response."""
     if getattr(message, "error_code", None) == ErrorCode.NOT_CONTROLLER:
         message.error_code = reason.code
         if hasattr(message, "error_message"):
@@ -210,14 +205,3 @@ def _elect_leaders(request: ElectLeadersRequest) -> ElectLeadersResponse:
             for topic in request.topic_partitions or []
         ]
     )
-
-
-_ITEM_BY_ITEM: dict[str, Callable[[Any], Message]] = {
-    "CreateTopics": _create_topics,
-    "DeleteTopics": _delete_topics,
-    "CreatePartitions": _create_partitions,
-    "AlterConfigs": _alter_configs,
-    "IncrementalAlterConfigs": _incremental,
-    "ElectLeaders": _elect_leaders,
-}
-"""APIs that have no error code of their own, only one for each thing they were asked for."""

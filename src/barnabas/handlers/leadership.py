@@ -1,4 +1,4 @@
-"""Who leads instead, told beside NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH (KIP-951)."""
+"""The current leader, sent with NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH (KIP-951)."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 def leader_instead(node: Node, key: str | bytes, number: int, code: ErrorCode) -> Leader | None:
-    """Return the leader of a partition, where an error says that this one is not it any more."""
+    """Return the leader of a partition, if an error says that this broker is not the leader."""
     if code not in MOVED:
         return None
     image = node.image
@@ -22,7 +22,7 @@ def leader_instead(node: Node, key: str | bytes, number: int, code: ErrorCode) -
 
 
 def endpoints_of(node: Node, leaders: Iterable[Leader | None]) -> list[Endpoint]:
-    """Return where leaders listen, as far as they are known."""
+    """Return the addresses of leaders, as far as they are known."""
     numbers = dict.fromkeys(leader.node_id for leader in leaders if leader is not None)
     brokers = [node.image.brokers.get(number) for number in numbers]
     return [

@@ -1,6 +1,6 @@
 """SaslHandshake (key 17), versions 0 to 1, and SaslAuthenticate (key 36), versions 0 to 2.
 
-Answered as Kafka answers them on a listener without authentication: out of place.
+As in Kafka, a listener without authentication answers both with ILLEGAL_SASL_STATE.
 """
 
 from barnabas.handlers.context import RequestContext
@@ -16,7 +16,7 @@ from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, Sasl
 def handle_handshake(
     node: Node, request: SaslHandshakeRequest, context: RequestContext
 ) -> SaslHandshakeResponse:
-    """Say that this listener does not authenticate."""
+    """Refuse: this listener does not authenticate clients."""
     del node, request, context
     return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
 
@@ -24,7 +24,7 @@ def handle_handshake(
 def handle_authenticate(
     node: Node, request: SaslAuthenticateRequest, context: RequestContext
 ) -> SaslAuthenticateResponse:
-    """Say that this listener does not authenticate."""
+    """Refuse: this listener does not authenticate clients."""
     del node, request, context
     return SaslAuthenticateResponse(
         error_code=ErrorCode.ILLEGAL_SASL_STATE,

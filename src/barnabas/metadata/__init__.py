@@ -1,1 +1,1 @@
-"""What topics exist, and how each is configured."""
+"""Cluster metadata: the records, the image that they produce, and the config definitions."""

@@ -2,15 +2,14 @@
 
 Four kinds of entries:
 
-    mirrored   a setting that is fixed for the life of the process: read-only
-    inherited  a default of topics (`log.retention.ms` for `retention.ms`): dynamic, takes what the
-               topic config takes; `inherited` turns those that were altered into topic configs
-    own        dynamic, and has an effect on the broker itself
-    kept       Kafka lets clients alter it, and it means nothing here: it is kept as it was
-               altered, and has no effect
+    mirrored   read-only: shows a setting that is fixed while the process runs
+    inherited  dynamic: a default of topics (`log.retention.ms` for `retention.ms`) with the values
+               of the topic config; `inherited` turns altered ones into topic configs
+    own        dynamic: affects the broker itself
+    kept       dynamic in Kafka, without effect here: the value is stored and described
 
-Which kind of request may alter what is as in Kafka. Only a name that Kafka does not know either is
-refused here, while Kafka keeps it.
+The same requests may alter the same configs as in Kafka, with one difference: a name that Kafka
+does not know is refused here, and stored by Kafka.
 """
 
 import re
@@ -72,16 +71,16 @@ class BrokerConfigEntry:
     """Kafka's name."""
 
     value: str
-    """What holds now."""
+    """The current value."""
 
     type: ConfigType
-    """How the value is to be read."""
+    """The type of the value."""
 
     read_only: bool
     """Whether only a restart can change it."""
 
     is_default: bool
-    """Whether it is what the broker comes with."""
+    """Whether the value is the default."""
 
     documentation: str
     """One sentence on what it does."""
@@ -91,18 +90,18 @@ STATIC_NAMES = frozenset(static.name for static in STATIC)
 INHERITED: Mapping[str, ConfigDefinition] = {
     topic.synonyms[0]: topic for topic in TOPIC_DEFINITIONS.values() if topic.synonyms
 }
-"""The topic config that each dynamic broker config is the default of."""
+"""The topic config for which each dynamic broker config is the default."""
 
 OWN: Mapping[str, ConfigDefinition] = {
     CATCH_UP_RATE: ConfigDefinition(
         name=CATCH_UP_RATE,
         rule=int64(0),
         default=str(LONG_MAX),
-        documentation="The most bytes that this broker copies in a second for replicas out of "
-        "sync, whichever replicas follower.replication.throttled.replicas names.",
+        documentation="The most bytes a second that this broker fetches for out-of-sync "
+        "replicas, whichever replicas follower.replication.throttled.replicas names.",
     )
 }
-"""What has an effect on the broker itself."""
+"""The dynamic configs that affect the broker itself."""
 
 KEPT: Mapping[str, ConfigDefinition] = {
     name: ConfigDefinition(
@@ -114,7 +113,7 @@ KEPT: Mapping[str, ConfigDefinition] = {
     for name, kind in DYNAMIC_TYPES.items()
     if name not in STATIC_NAMES and name not in OWN
 }
-"""What Kafka lets clients alter and means nothing here."""
+"""The dynamic configs of Kafka that have no effect here."""
 
 assert not STATIC_NAMES & INHERITED.keys()
 
@@ -126,16 +125,16 @@ def describe(settings: Settings) -> list[BrokerConfigEntry]:
 
 
 def dynamic(name: str) -> ConfigDefinition | None:
-    """Return what is known of a config that can be altered, if it can be."""
+    """Return the definition of a dynamic config, if the name is one."""
     known = INHERITED.get(name) or OWN.get(name) or KEPT.get(name)
     if known is None and (found := _LISTENER.fullmatch(name)) is not None:
         known = _of_listener(name, found[1])
-    # Under the broker's name, so that messages name what the client wrote.
+    # Under the broker config's name, so that messages show the name that the client sent.
     return None if known is None else replace(known, name=name)
 
 
 def validate_broker(name: str, value: str, *, of_all: bool) -> ConfigDefinition:
-    """Return what is known of a config; raise unless clients may alter it to a value.
+    """Return the definition of a config; raise unless clients may set it to the value.
 
     `of_all` says that it is altered for all brokers at once.
     """
@@ -160,17 +159,17 @@ def validate_broker(name: str, value: str, *, of_all: bool) -> ConfigDefinition:
 
 
 def inherited(altered: Mapping[str, str]) -> dict[str, str]:
-    """Return dynamic broker configs as the topic defaults they stand for."""
+    """Return the topic defaults that dynamic broker configs set."""
     return {INHERITED[name].name: value for name, value in altered.items() if name in INHERITED}
 
 
 def _refusal(message: str) -> ApiError:
-    """Return the error with which Kafka answers changes of brokers: it is not INVALID_CONFIG."""
+    """Return Kafka's error for changes of broker configs, which is not INVALID_CONFIG."""
     return ApiError(ErrorCode.INVALID_REQUEST, message)
 
 
 def _of_listener(name: str, base: str) -> ConfigDefinition | None:
-    """Return what is known of a config of one listener, or of a mechanism of one listener."""
+    """Return the definition of a config for one listener or for one of its mechanisms."""
     while base not in DYNAMIC_TYPES and base not in READ_ONLY:
         _, dot, base = base.partition(".")
         if not dot:

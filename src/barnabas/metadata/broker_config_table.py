@@ -1,7 +1,7 @@
-"""The broker configs that mirror a setting, under Kafka's names: fixed for the life of the process.
+"""The read-only broker configs: settings of the process under Kafka's names.
 
-Tools read many more of Kafka's configs than a broker here has settings. Those that mean something
-here are in this table with the value that holds.
+Tools read many more of Kafka's configs than a broker here has settings. This table has those that
+apply here, with their current values.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ class StaticConfig:
     """Kafka's name."""
 
     rule: Rule
-    """What its values may be."""
+    """The rule for its values."""
 
     read: Read
     """Return the value that a broker with these settings has."""
@@ -69,7 +69,7 @@ STATIC = (
         "advertised.listeners",
         listing(),
         _advertised,
-        "The address that clients are told to connect to.",
+        "The address that clients connect to.",
     ),
     StaticConfig(
         "auto.create.topics.enable",
@@ -82,7 +82,7 @@ STATIC = (
         "broker.rack",
         text(),
         lambda s: s.broker.rack or "",
-        "Where this broker stands.",
+        "The rack of this broker.",
     ),
     StaticConfig(
         "connections.max.idle.ms",
@@ -94,7 +94,7 @@ STATIC = (
         "default.replication.factor",
         int32(1),
         lambda s: s.replication.default_replication_factor,
-        "The copies of a topic that is made without saying how many.",
+        "The replication factor of a topic that is created without one.",
     ),
     StaticConfig(
         "delete.topic.enable",
@@ -113,7 +113,7 @@ STATIC = (
         "log.cleaner.backoff.ms",
         int64(0),
         lambda s: s.storage.compaction_check_interval_ms,
-        "How often compacted topics are looked over for work.",
+        "How often compacted topics are checked for work.",
     ),
     StaticConfig("log.dir", text(), lambda s: s.broker.data_dir, "The folder that holds the logs."),
     StaticConfig(
@@ -148,7 +148,7 @@ STATIC = (
         "num.partitions",
         int32(1),
         lambda s: s.broker.default_partitions,
-        "The partitions of a topic that is made without saying how many.",
+        "The number of partitions of a topic that is created without one.",
     ),
     StaticConfig(
         "producer.id.expiration.ms",
@@ -197,13 +197,13 @@ STATIC = (
         "broker.heartbeat.interval.ms",
         int32(1),
         lambda s: s.cluster.broker_heartbeat_interval_ms,
-        "How often a broker tells the controller that it is there.",
+        "How often a broker sends a heartbeat to the controller.",
     ),
     StaticConfig(
         "broker.session.timeout.ms",
         int32(1),
         lambda s: s.cluster.broker_session_timeout_ms,
-        "A broker that the controller has not heard of for this long is fenced.",
+        "A broker that sends no heartbeat for this long is fenced.",
     ),
     StaticConfig(
         "controlled.shutdown.enable",
@@ -221,7 +221,7 @@ STATIC = (
         "controller.quorum.fetch.timeout.ms",
         int32(1),
         lambda s: s.cluster.fetch_timeout_ms,
-        "A voter that hears nothing from the quorum's leader for this long asks for an election.",
+        "A voter without contact to the quorum's leader for this long asks for an election.",
     ),
     StaticConfig(
         "controller.quorum.voters",
@@ -323,13 +323,13 @@ STATIC = (
         "num.replica.fetchers",
         int32(1),
         lambda s: s.replication.fetchers,
-        "How many connections a broker copies partitions over, from each of the others.",
+        "How many connections a broker uses to replicate from each other broker.",
     ),
     StaticConfig(
         "offset.metadata.max.bytes",
         int32(0),
         lambda s: s.groups.offset_metadata_max_bytes,
-        "The longest note that a consumer may leave with an offset.",
+        "The largest metadata string that a consumer may commit with an offset.",
     ),
     StaticConfig(
         "offsets.retention.check.interval.ms",
@@ -362,13 +362,13 @@ STATIC = (
         "replica.fetch.response.max.bytes",
         int32(0),
         lambda s: s.replication.fetch_bytes,
-        "The most that a follower copies at once.",
+        "The most bytes that a follower fetches at once.",
     ),
     StaticConfig(
         "replica.fetch.wait.max.ms",
         int32(0),
         lambda s: s.replication.fetch_wait_ms,
-        "How long a leader lets a follower wait for something to copy.",
+        "How long a leader holds a follower's fetch while there are no new records.",
     ),
     StaticConfig(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",

@@ -1,4 +1,4 @@
-"""What a Kafka config is: a name, a type, a default, and a rule for its values.
+"""Defines Kafka configs: a name, a type, a default, and a rule for the values.
 
 Values travel and are stored as strings; `ConfigDefinition.parse` is the one way from a string to
 a typed value, so what a client may write is exactly what the broker can read. A refused value
@@ -40,10 +40,10 @@ class ConfigType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How the text of one config is read, and in words what it may be."""
+    """How the text of a config is parsed, and a description of the allowed values."""
 
     type: ConfigType
-    """The type that clients are told."""
+    """The type that DescribeConfigs reports."""
 
     allowed: str
     """The end of the sentence that begins with "must be"."""
@@ -60,24 +60,24 @@ class ConfigDefinition:
     """Kafka's name, or ours where Kafka has no such config."""
 
     rule: Rule
-    """What its values may be."""
+    """The rule for its values."""
 
     default: str
-    """The value where nobody set one."""
+    """The value if none is set."""
 
     documentation: str
-    """One sentence for whoever describes it."""
+    """One sentence for DescribeConfigs."""
 
     synonyms: tuple[str, ...] = ()
     """The broker configs that set its default, the strongest first."""
 
     @property
     def type(self) -> ConfigType:
-        """The type that clients are told."""
+        """The type that DescribeConfigs reports."""
         return self.rule.type
 
     def parse(self, value: str) -> Value:
-        """Return the typed value, or raise INVALID_CONFIG with what is allowed."""
+        """Return the typed value, or raise INVALID_CONFIG with the allowed values."""
         try:
             return self.rule.parse(value.strip())
         except ValueError:
@@ -88,7 +88,7 @@ class ConfigDefinition:
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> ApiError:
-    """Return the error for a name that is not there, with the nearest one that is."""
+    """Return the error for an unknown name, with the nearest known one."""
     shown = name[:SHOWN_CHARACTERS_MAX]
     near = difflib.get_close_matches(shown, list(known), n=1)
     hint = f" Did you mean {near[0]}?" if near else ""
@@ -96,12 +96,12 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> ApiError:
 
 
 def boolean() -> Rule:
-    """Take true or false, in any case."""
+    """Accept true or false, in any case."""
     return Rule(ConfigType.BOOLEAN, "true or false", _read_boolean)
 
 
 def only_false(reason: str) -> Rule:
-    """Take false alone, for what this broker does not do."""
+    """Accept only false, for features that this broker lacks."""
 
     def read(text: str) -> Value:
         if _read_boolean(text):
@@ -112,22 +112,22 @@ def only_false(reason: str) -> Rule:
 
 
 def int16(least: int, most: int = SHORT_MAX) -> Rule:
-    """Take a 16-bit number within bounds."""
+    """Accept a 16-bit number within bounds."""
     return Rule(ConfigType.SHORT, _bounds(least, most, SHORT_MAX), _read_within(least, most))
 
 
 def int32(least: int, most: int = INT_MAX) -> Rule:
-    """Take a 32-bit number within bounds."""
+    """Accept a 32-bit number within bounds."""
     return Rule(ConfigType.INT, _bounds(least, most, INT_MAX), _read_within(least, most))
 
 
 def int64(least: int, most: int = LONG_MAX) -> Rule:
-    """Take a 64-bit number within bounds."""
+    """Accept a 64-bit number within bounds."""
     return Rule(ConfigType.LONG, _bounds(least, most, LONG_MAX), _read_within(least, most))
 
 
 def double() -> Rule:
-    """Take a number that is finite."""
+    """Accept a number that is finite."""
 
     def read(text: str) -> Value:
         number = float(text)
@@ -139,7 +139,7 @@ def double() -> Rule:
 
 
 def ratio() -> Rule:
-    """Take a share between 0 and 1."""
+    """Accept a share between 0 and 1."""
 
     def read(text: str) -> Value:
         number = float(text)
@@ -151,7 +151,7 @@ def ratio() -> Rule:
 
 
 def choice(*options: str) -> Rule:
-    """Take one of a few words."""
+    """Accept one of a few words."""
 
     def read(text: str) -> Value:
         if text not in options:
@@ -162,12 +162,12 @@ def choice(*options: str) -> Rule:
 
 
 def text() -> Rule:
-    """Take any text."""
+    """Accept any text."""
     return Rule(ConfigType.STRING, "text", str)
 
 
 def subset(*options: str) -> Rule:
-    """Take some of a few words, with commas between them; none at all is possible too."""
+    """Accept a list of some of a few words; the list may be empty."""
 
     def read(text: str) -> Value:
         chosen = split_list(text)
@@ -179,12 +179,12 @@ def subset(*options: str) -> Rule:
 
 
 def listing() -> Rule:
-    """Take any words, with commas between them."""
+    """Accept any words, with commas between them."""
     return Rule(ConfigType.LIST, "a list with commas between its items", split_list)
 
 
 def throttled_replicas() -> Rule:
-    """Take Kafka's list of partition:broker pairs, or a star for all."""
+    """Accept Kafka's list of partition:broker pairs, or a star for all."""
 
     def read(text: str) -> Value:
         pairs = split_list(text)
@@ -196,7 +196,7 @@ def throttled_replicas() -> Rule:
 
 
 def split_list(text: str) -> tuple[str, ...]:
-    """Return the items between commas; an empty text has none."""
+    """Return the items of a list; an empty text has none."""
     if not text.strip():
         return ()
     return tuple(item.strip() for item in text.split(","))

@@ -18,10 +18,10 @@ from barnabas.model.version import __version__
 
 FEATURE = "barnabas.version"
 FIRST_LEVEL = 1
-"""What a cluster is at whose metadata log names no level."""
+"""The level of a cluster whose metadata log names none."""
 LATEST_LEVEL = 2
 WANTED_FACTOR_LEVEL = 2
-"""From here on a topic remembers the replication factor it was asked for."""
+"""From this level on a topic records its wanted replication factor."""
 
 TRANSACTION_FEATURE = "transaction.version"
 TRANSACTION_LEVEL = 2
@@ -33,7 +33,7 @@ INSTALL = (
 
 
 class Feature(NamedTuple):
-    """What a cluster agrees on: the levels that this broker knows, and the one in use."""
+    """A feature: the levels that this broker supports, and the one in use."""
 
     low: int
     high: int

@@ -1,8 +1,8 @@
-"""What the cluster looks like: the sum of all metadata records so far.
+"""The metadata image: the state of the cluster after all metadata records so far.
 
-Only `replay` changes the image, and it takes whole records, so no reader ever sees half of one.
-Brokers and partitions are values: a change puts another in their place, which is what makes a
-copy of the image cheap (`fork`) and lets a decision hold on to what it looked at.
+Only `replay` changes the image, one whole record at a time, so a reader never sees half a change.
+Brokers and partitions are immutable: a change replaces them. That makes a copy of the image cheap
+(`fork`), and a decision can keep the values that it has read.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from barnabas.metadata.features import FIRST_LEVEL
-from barnabas.metadata.records import (
+from barnabas.metadata.metadata_records import (
     BrokerChanged,
     BrokerEpochsGiven,
     BrokerRegistered,
@@ -34,15 +34,15 @@ BROKER = "broker"
 GROUPS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
 INTERNAL_TOPICS = {GROUPS_TOPIC, TRANSACTIONS_TOPIC}
-"""Written by coordinators alone."""
+"""The topics that only coordinators write."""
 ALL_BROKERS = ""
-"""The name under which configs of every broker stand."""
+"""The resource name of the configs of all brokers."""
 NO_LEADER = -1
 
 
 @dataclass(slots=True, frozen=True)
 class BrokerImage:
-    """One broker, as it registered."""
+    """One registered broker."""
 
     node_id: int
     broker_epoch: int
@@ -59,13 +59,13 @@ class BrokerImage:
 
     @property
     def is_active(self) -> bool:
-        """Whether it may lead, and be in sync."""
+        """Whether the broker may lead partitions and be in sync."""
         return not self.fenced and not self.stopping
 
 
 @dataclass(slots=True, frozen=True)
 class PartitionImage:
-    """Who holds a partition, and who leads it."""
+    """The replicas of a partition, its leader and its in-sync replicas."""
 
     replicas: list[int]
     leader: int
@@ -80,7 +80,7 @@ class PartitionImage:
 
     @classmethod
     def fresh(cls, replicas: list[int], leader_epoch: int = 0) -> "PartitionImage":
-        """Return a partition that was just made: the first replica leads, all are in sync."""
+        """Return a new partition: the first replica leads, all are in sync."""
         return cls(list(replicas), replicas[0], leader_epoch, list(replicas))
 
 
@@ -93,13 +93,13 @@ class TopicImage:
     partitions: list[PartitionImage]
     config: dict[str, str] = field(default_factory=dict)
     replication_factor: int = 0
-    """How many replicas each partition is to have; 0 where it has what was asked for."""
+    """How many replicas each partition should get; 0 if the topic has them."""
     owner: object = field(default=None, compare=False, repr=False)
-    """Which image may change it in place: a fork may look at it, too."""
+    """The image that may change this object in place; other forks must copy it first."""
 
     @property
     def is_internal(self) -> bool:
-        """Whether the topic is the broker's own."""
+        """Whether the topic is internal."""
         return self.name in INTERNAL_TOPICS
 
 
@@ -111,7 +111,7 @@ class Image:
     topics: dict[str, TopicImage] = field(default_factory=dict)
     names: dict[TopicId, str] = field(default_factory=dict)
     metric_names: dict[str, str] = field(default_factory=dict)
-    """The name of each topic, by what it is called in the names of metrics."""
+    """The name of each topic by its metric name."""
     brokers: dict[int, BrokerImage] = field(default_factory=dict)
     last_broker_epoch: int = -1
     broker_configs: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -125,16 +125,16 @@ class Image:
         return None if name is None else self.topics[name]
 
     def is_active(self, node_id: int) -> bool:
-        """Whether a broker is there, may lead, and may be in sync."""
+        """Whether a broker is registered and neither fenced nor stopping."""
         broker = self.brokers.get(node_id)
         return broker is not None and broker.is_active
 
     def replay(self, record: MetadataRecord) -> None:
-        """Take in one committed record."""
+        """Apply one record."""
         _REPLAYS[type(record)](self, record)
 
     def fork(self) -> "Image":
-        """Return a copy that goes its own way from here on.
+        """Return a copy that changes independently.
 
         Both share their topics until one of them changes one: it then takes a copy of that topic.
         """
@@ -152,7 +152,7 @@ class Image:
         )
 
     def snapshot(self) -> Iterator[MetadataRecord]:
-        """Return the fewest records that make this image again."""
+        """Return the fewest records that reproduce this image."""
         if self.feature_level != FIRST_LEVEL:
             yield FeatureLevelChanged(level=self.feature_level)
         yield ClusterFormed(cluster_id=self.cluster_id)
@@ -180,7 +180,7 @@ class Image:
         return self.topics[self.names[TopicId(bytes.fromhex(topic_id))]]
 
     def _own(self, topic: TopicImage) -> TopicImage:
-        """Return a topic that can be changed in place, a copy where a fork may look at it."""
+        """Return a topic that can be changed in place: a copy if a fork shares it."""
         if topic.owner is self._owner:
             return topic
         own = self.topics[topic.name] = replace(
@@ -315,12 +315,12 @@ _REPLAYS: dict[type[MetadataRecord], Callable[[Image, Any], None]] = {
 
 
 def metric_name(topic: str) -> str:
-    """Return what a topic is called in the names of metrics, where a dot divides the parts."""
+    """Return the metric name of a topic, which has no dots."""
     return topic.replace(".", "_")
 
 
 def changed(topic_id: TopicId, number: int, partition: PartitionImage) -> PartitionChanged:
-    """Return the record that makes a partition what it is, or what it is to be."""
+    """Return the record that sets a partition to a state."""
     return PartitionChanged(
         topic_id=topic_id.hex(),
         partition=number,

@@ -1,8 +1,8 @@
 """The broker configs of Apache Kafka 4.3: their names, and how Kafka lets them be altered.
 
-Clients and tools alter configs of brokers that mean nothing here, such as the threads of Kafka's
-log cleaner. What Kafka would take is taken and kept, and has no effect; what Kafka refuses to
-change while a broker runs is refused. `broker_config.py` says which of these names have an effect.
+Clients and tools alter broker configs that have no effect here, such as the threads of Kafka's log
+cleaner. A value that Kafka accepts is stored without effect; a change that Kafka refuses while a
+broker runs is refused. `broker_config.py` says which of these names have an effect.
 """
 
 from types import MappingProxyType
@@ -61,7 +61,7 @@ _DYNAMIC = {
 DYNAMIC_TYPES = MappingProxyType(
     {name: kind for kind, names in _DYNAMIC.items() for name in names.split()}
 )
-"""What Kafka lets clients alter while a broker runs, beside the defaults that topics inherit."""
+"""The dynamic broker configs of Kafka, except the topic defaults."""
 
 _READ_ONLY = """
     add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
@@ -171,7 +171,7 @@ _READ_ONLY = """
     transactional.id.expiration.ms
 """
 READ_ONLY = frozenset(_READ_ONLY.split())
-"""What Kafka reads at its start only."""
+"""The configs that Kafka reads only at its start."""
 
 _OF_ONE_BROKER = """
     cordoned.log.dirs listener.security.protocol.map listeners principal.builder.class
@@ -186,7 +186,7 @@ _OF_ONE_BROKER = """
     ssl.trustmanager.algorithm
 """
 OF_ONE_BROKER = frozenset(_OF_ONE_BROKER.split())
-"""What can be altered for one broker, not for all of them at once."""
+"""The configs that can be altered for one broker, not for all at once."""
 
 _OF_ONE_LISTENER = """
     ssl.key.password ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location
@@ -194,9 +194,9 @@ _OF_ONE_LISTENER = """
     ssl.truststore.password ssl.truststore.type
 """
 OF_ONE_LISTENER = frozenset(_OF_ONE_LISTENER.split())
-"""What can be altered for one listener of one broker only, under the prefix of its name."""
+"""The configs that can be altered only for one listener of one broker, under its prefix."""
 
 OF_LISTENERS_OF_ALL_BROKERS = frozenset(
     {"max.connections", "max.connection.creation.rate", "num.network.threads"}
 )
-"""What can be altered for the listeners of all brokers that have the same name."""
+"""The configs that can be altered for the listeners of the same name on all brokers."""

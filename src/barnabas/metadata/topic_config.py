@@ -1,4 +1,4 @@
-"""What one topic is configured with, resolved once and then read as plain attributes.
+"""The configs of one topic, resolved once into plain attributes.
 
     override of the topic  >  default from the broker's settings  >  default of the table
 
@@ -28,8 +28,8 @@ __all__ = [
 ]
 
 WANTED_FACTOR = "barnabas.replication.factor"
-"""How DescribeConfigs shows the replication factor that a topic is still to grow to, read-only.
-A broker that has a topic made names it among the configs: it takes fewer replicas for now."""
+"""The read-only config in which DescribeConfigs shows the wanted replication factor of a topic.
+A broker that has a topic created on demand sends it too, to accept fewer replicas for now."""
 
 CONFIGS_KEPT = 256
 COMPACT = "compact"
@@ -77,34 +77,34 @@ class TopicConfig:
 
     @property
     def compacts(self) -> bool:
-        """Whether only the last value of each key is sure to stay."""
+        """Whether compaction keeps only the last value of each key."""
         return COMPACT in self.cleanup_policy
 
     @property
     def deletes(self) -> bool:
-        """Whether old segments are dropped by age and size."""
+        """Whether old segments are deleted by age and size."""
         return "delete" in self.cleanup_policy
 
     @property
     def seal_after_ms(self) -> int:
-        """How old a segment may become before it is sealed: only sealed ones are compacted."""
+        """The age at which a segment is sealed; only sealed segments are compacted."""
         if self.compacts:
             return min(self.segment_ms, self.max_compaction_lag_ms)
         return self.segment_ms
 
     @property
     def flush_on_ack(self) -> bool:
-        """Whether a produce is answered only after its fsync."""
+        """Whether a produce request is answered only after its fsync."""
         return self.flush == "ack" or self.flush_messages == 1
 
     @property
     def stamps_on_append(self) -> bool:
-        """Whether a record's time is that of its arrival, not its producer's."""
+        """Whether a record gets the time of its arrival instead of the producer's."""
         return self.message_timestamp_type == "LogAppendTime"
 
 
 def definition(name: str) -> ConfigDefinition:
-    """Return what is known of a config, or raise INVALID_CONFIG with the nearest name."""
+    """Return the definition of a config, or raise INVALID_CONFIG with the nearest name."""
     found = DEFINITIONS.get(name)
     if found is None:
         raise unknown("topic", name, DEFINITIONS)
@@ -112,14 +112,14 @@ def definition(name: str) -> ConfigDefinition:
 
 
 def validate(name: str, value: str) -> None:
-    """Raise INVALID_CONFIG, saying what is allowed, unless a topic may be set so."""
+    """Raise INVALID_CONFIG with the allowed values unless a topic may have this value."""
     definition(name).parse(value)
 
 
 def resolve(
     overrides: Mapping[str, str] = _NONE, defaults: Mapping[str, str] = _NONE
 ) -> TopicConfig:
-    """Return the config of a topic, or raise INVALID_CONFIG for what it cannot be.
+    """Return the config of a topic, or raise INVALID_CONFIG for an invalid value.
 
     Most topics share a few configs, and to work one out takes long: the last ones are kept.
     """
@@ -141,7 +141,7 @@ def _resolved(settings: tuple[tuple[str, str], ...]) -> TopicConfig:
 
 
 def defaults_from(settings: Settings) -> dict[str, str]:
-    """Return what every topic inherits from the broker's settings, by topic config name."""
+    """Return the topic defaults from the broker's settings, by topic config name."""
     storage, replication = settings.storage, settings.replication
     return {
         "cleanup.policy": storage.cleanup_policy,

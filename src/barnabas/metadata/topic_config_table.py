@@ -123,8 +123,8 @@ _TABLE = (
         "follower.replication.throttled.replicas",
         throttled_replicas(),
         "",
-        "The replicas whose copying is slowed down on the follower's side. Kept without effect: "
-        "the rate holds for all replicas out of sync.",
+        "The replicas whose replication is throttled on the follower. Kept without effect: "
+        "the rate applies to all out-of-sync replicas.",
     ),
     _define(
         "index.interval.bytes",
@@ -137,8 +137,8 @@ _TABLE = (
         "leader.replication.throttled.replicas",
         throttled_replicas(),
         "",
-        "The replicas whose copying is slowed down on the leader's side. Kept without effect: "
-        "only followers are slowed down.",
+        "The replicas whose replication is throttled on the leader. Kept without effect: "
+        "only followers are throttled.",
     ),
     _define(
         "local.retention.bytes",

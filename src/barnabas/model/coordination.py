@@ -1,14 +1,14 @@
-"""The contract between a coordinator's state machine and whoever runs it.
+"""The contract between a coordinator's state machine and its runner.
 
-A coordinator (of groups, of transactions) keeps its state in a partition. What it is asked to do
-is an operation: a function that looks at the state and returns an `Outcome`, the response and the
-records that would make it true. The runner (`node/shard.py`) appends the records, replays them,
-and lets the response go once they are committed. Replay is all that changes what must survive, so
-that another node that reads the same records has the same state.
+A coordinator (of groups, of transactions) keeps its state in a partition. A request is an
+operation: a function that reads the state and returns an `Outcome`, the response and the records
+that store it. The runner (`node/coordination/coordinator_shard.py`) appends the records, replays
+them, and sends the response once they are committed. Only replay changes durable state, so that
+another broker that reads the same records has the same state.
 
-What need not survive (who waits for whom, when a member was last heard of) a machine may change
-at once, and rebuilds it in `loaded`. Where the records cannot be written, nothing was replayed:
-the response becomes an error, and `refused` takes back what was changed at once.
+A machine may change volatile state (waiting requests, the time of a member's last heartbeat) at
+once, and rebuilds it in `loaded`. If the records cannot be written, they are not replayed: the
+response becomes an error, and `refused` undoes the changes of volatile state.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,35 +22,35 @@ T = TypeVar("T")
 
 
 class CoordinatorRecord(NamedTuple):
-    """One fact to store: the latest value of a key counts, and None is the end of it."""
+    """One record to store: the latest value of a key counts, and None deletes the key."""
 
     key: bytes
     value: bytes | None
 
 
 class ProducerIdAndEpoch(NamedTuple):
-    """Who writes in a transaction."""
+    """A producer that writes in a transaction."""
 
     producer_id: int
     producer_epoch: int
 
 
 class Caller(NamedTuple):
-    """Who asks, and in which version of the API."""
+    """The client that sends a request, and the version of its API."""
 
     client_id: str
     host: str
     version: int
     now_ms: int
-    """The calendar's time."""
+    """The wall clock."""
 
 
 @dataclass(slots=True)
 class Outcome(Generic[T]):
-    """What an operation came to."""
+    """The result of an operation."""
 
     response: T | Pending[T]
-    """Sent once the records are committed; where it is pending, once it is there as well."""
+    """Sent once the records are committed, and once it is complete if it is pending."""
 
     records: Sequence[CoordinatorRecord] = ()
 
@@ -58,10 +58,10 @@ class Outcome(Generic[T]):
     """The transaction that the records are part of, if any."""
 
     committed: Callable[[], None] | None = None
-    """Called once the records are committed, before the response goes."""
+    """Called once the records are committed, before the response is sent."""
 
     refused: Callable[[ApiError], None] | None = None
-    """Called where the records could not be written."""
+    """Called if the records cannot be written."""
 
 
 class Scheduler(Protocol):
@@ -69,27 +69,27 @@ class Scheduler(Protocol):
 
     @property
     def now_ms(self) -> int:
-        """A clock that never jumps, for waits."""
+        """The monotonic clock, for waits."""
 
     @property
     def wall_ms(self) -> int:
-        """What the calendar says, for timestamps."""
+        """The wall clock, for timestamps."""
 
     def schedule(self, name: str, delay_ms: int, operation: Callable[[], Outcome[None]]) -> None:
-        """Run an operation later; an earlier one under the same name is forgotten."""
+        """Run an operation later; cancel an earlier one under the same name."""
 
     def cancel(self, name: str) -> None:
-        """Forget an operation; nothing happens where there is none."""
+        """Cancel an operation, if there is one under the name."""
 
 
 class Machine(Protocol):
     """A coordinator's state for one partition."""
 
     def replay(self, record: CoordinatorRecord, producer: ProducerIdAndEpoch | None) -> None:
-        """Take in a record; with a producer, as part of its open transaction."""
+        """Apply a record; with a producer, as part of its open transaction."""
 
     def replay_marker(self, producer: ProducerIdAndEpoch, *, committed: bool) -> None:
-        """Take in the end of a transaction."""
+        """Apply the end of a transaction."""
 
     def loaded(self) -> None:
-        """Everything stored was replayed: begin to watch members and deadlines."""
+        """Start timers: all stored records were replayed."""

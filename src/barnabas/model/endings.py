@@ -1,8 +1,8 @@
-"""Whether a transaction ended while somebody waited to write in it.
+"""Whether a transaction ended while a producer waited to write in it.
 
 A producer that has to be admitted first may find, once it is, that its transaction is over by
 then: the coordinator's word and the marker go different ways. What it wrote after the marker would
-belong to a transaction that nobody ends (KIP-890, which calls the watch a verification guard).
+belong to a transaction that no client ends (KIP-890, which calls the watch a verification guard).
 
 The marker of the transaction before it is no such end. It comes where a producer was quick: its
 next batch arrives while the markers of its last transaction are on their way. Epochs tell the two
@@ -27,7 +27,7 @@ class Watch(Generic[W]):
 
 
 class Endings(Generic[W]):
-    """Everybody who waits to write."""
+    """The batches that wait to be written in a transaction."""
 
     def __init__(self) -> None:
         self._watches: dict[W, list[Watch[W]]] = {}

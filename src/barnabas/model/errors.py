@@ -1,4 +1,4 @@
-"""What can go wrong, and what it means for whoever asked.
+"""The errors of a broker, and what each means for the client or the operator.
 
 ApiError      becomes an error code in the answer; the connection lives on
 WireError     the peer broke the protocol; its connection is closed
@@ -6,7 +6,7 @@ StorageError  the partition cannot be trusted or written; it is fenced
 ConfigError   the operator must change something; the message says what
 PeerLostError another broker did not answer; whether it did what it was asked is not known
 
-SyncFailedError and TooOldError stand apart, for they concern everybody.
+SyncFailedError and TooOldError stand apart: they stop the whole broker.
 """
 
 from collections.abc import Sequence
@@ -94,6 +94,7 @@ class ErrorCode(IntEnum):
     PRODUCER_FENCED = 90
     INVALID_UPDATE_VERSION = 95
     FEATURE_UPDATE_FAILED = 96
+    PRINCIPAL_DESERIALIZATION_FAILURE = 97
     SNAPSHOT_NOT_FOUND = 98
     POSITION_OUT_OF_RANGE = 99
     UNKNOWN_TOPIC_ID = 100

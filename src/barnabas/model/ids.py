@@ -1,25 +1,24 @@
-"""The nouns every layer shares, as distinct types so that mypy keeps them apart."""
+"""Identifiers that every layer uses, as distinct types so that mypy tells them apart.
+
+Offsets, epochs, times and producer ids are plain integers whose names say what they are.
+"""
 
 from typing import NamedTuple, NewType
 
 NodeId = NewType("NodeId", int)
-Epoch = NewType("Epoch", int)
-Offset = NewType("Offset", int)
-Millis = NewType("Millis", int)
-ProducerId = NewType("ProducerId", int)
-
 TopicId = NewType("TopicId", bytes)
-"""Sixteen raw bytes; a topic that is made again gets another."""
+"""Sixteen raw bytes. A topic that is deleted and created again gets another id."""
 
 NO_TOPIC_ID = TopicId(bytes(16))
-NO_PRODUCER_ID = ProducerId(-1)
-NO_OFFSET = Offset(-1)
-NO_EPOCH = Epoch(-1)
-NO_TIMESTAMP_MS = Millis(-1)
+NO_PRODUCER_ID = -1
+NO_OFFSET = -1
+NO_EPOCH = -1
+NO_TIMESTAMP_MS = -1
 
 NO_GROUP = "barnabas-no-group"
-"""The group id of a consumer that belongs to no group. librdkafka insists on a group id and looks
-for the coordinator of every group; under this id a broker names none, and makes no topic for it."""
+"""The group id of a consumer without a group. librdkafka requires a group id and looks up the
+coordinator of every group. For this id a broker returns none, and does not create the topic of
+offsets for it."""
 
 
 class TopicPartition(NamedTuple):

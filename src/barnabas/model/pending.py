@@ -1,4 +1,4 @@
-"""An answer that is not there yet."""
+"""A result that may come later: the core's future, without an event loop."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -11,7 +11,7 @@ R = TypeVar("R")
 
 
 class _Absence(Enum):
-    """Stands for a result that is not there: None may be one."""
+    """Marks a missing result, since None can be a result."""
 
     ABSENT = 0
 
@@ -20,13 +20,13 @@ ABSENT: Final = _Absence.ABSENT
 
 
 class Pending(Generic[T]):
-    """Completed once, by whoever finds out; whoever asked is told at once or when it is.
+    """A result that is completed once; its listener is called at once, or on completion.
 
-    Making the answer can fail, by a fault of ours: then whoever asked is told that instead, and
-    whoever else waits for the same event is not disturbed.
+    Making the result can raise an unexpected exception: then the listener of this result gets the
+    failure, and the listeners of other results are not affected.
 
-    Once it is done it lets go of everyone: they refer to each other, and a circle would be left
-    for the garbage collector, which stops the loop.
+    Once done it drops its references to listeners: they refer to each other, and a cycle would be
+    left for the garbage collector, which stops the event loop.
     """
 
     __slots__ = (
@@ -47,42 +47,42 @@ class Pending(Generic[T]):
         self._on_failure: Callable[[Exception], None] | None = None
         self._refused: Callable[[ErrorCode], T] | None = None
         self.on_abandoned: Callable[[], None] | None = None
-        """Called once where nobody wants the answer any more, so that nothing waits for it."""
+        """Called once when the answer is abandoned, so that waits for it can be cancelled."""
 
     @classmethod
     def of(cls, result: T) -> "Pending[T]":
-        """Return an answer that is there already."""
+        """Return a result that is complete."""
         answer = cls()
         answer.complete(result)
         return answer
 
     def complete(self, result: T) -> None:
-        """Give the answer; a second one is ignored, as when a timeout has won."""
+        """Set the result; a second one is ignored, for example after a timeout."""
         if self.done:
             return
         self.done = True
-        listener = self._let_go()[0]
+        listener = self._take_listeners()[0]
         if listener is None:
             self._result = result
         else:
             listener(result)
 
     def fail(self, error: Exception) -> None:
-        """Say that there will be no answer."""
+        """Fail instead of giving a result."""
         if self.done:
             return
         if self._refused is not None and isinstance(error, ApiError):
             self.complete(self._refused(error.code))
             return
         self.done = True
-        listener, on_failure = self._let_go()
+        listener, on_failure = self._take_listeners()
         if listener is None:
             self._error = error
         elif on_failure is not None:
             on_failure(error)
 
     def or_refused(self, refused: Callable[[ErrorCode], T]) -> "Pending[T]":
-        """Have an `ApiError` that comes instead of the answer become one; return this."""
+        """Turn an `ApiError` into a result when it comes instead of one; return this."""
         error = self._error
         if isinstance(error, ApiError):
             self._result, self._error = refused(error.code), None
@@ -91,12 +91,12 @@ class Pending(Generic[T]):
         return self
 
     def complete_with(self, make: Callable[[], T]) -> None:
-        """Give the answer that a function makes, or its failure."""
+        """Complete with what a function returns, or fail with what it raises."""
         if self.done:
             return
         try:
             result = make()
-        except Exception as error:  # noqa: BLE001 - told to the one whom it concerns
+        except Exception as error:  # noqa: BLE001 - the listener gets it
             self.fail(error)
         else:
             self.complete(result)
@@ -104,7 +104,7 @@ class Pending(Generic[T]):
     def when_done(
         self, listener: Callable[[T], None], on_failure: Callable[[Exception], None] | None = None
     ) -> None:
-        """Have a listener called with the answer."""
+        """Call a listener with the result, now or on completion."""
         assert self._listener is None
         if self._error is not None:
             if on_failure is not None:
@@ -116,25 +116,25 @@ class Pending(Generic[T]):
             self._listener, self._on_failure = listener, on_failure
 
     def map(self, function: Callable[[T], R]) -> "Pending[R]":
-        """Return a pending answer made from this one."""
+        """Return a pending result that is made from this one."""
         mapped: Pending[R] = Pending()
         mapped.on_abandoned = self.abandon
         self.when_done(lambda result: mapped.complete_with(lambda: function(result)), mapped.fail)
         return mapped
 
     def abandon(self) -> None:
-        """Say that nobody wants the answer any more."""
+        """Abandon the answer: no listener is called."""
         if self.done:
             return
         self.done = True
         on_abandoned = self.on_abandoned
-        self._let_go()
+        self._take_listeners()
         if on_abandoned is not None:
             on_abandoned()
 
-    def _let_go(
+    def _take_listeners(
         self,
     ) -> tuple[Callable[[T], None] | None, Callable[[Exception], None] | None]:
-        told = (self._listener, self._on_failure)
+        taken = (self._listener, self._on_failure)
         self._listener = self._on_failure = self._refused = self.on_abandoned = None
-        return told
+        return taken

@@ -35,7 +35,7 @@ class File(Protocol):
         """Return once every byte appended so far would survive a power cut."""
 
     def version(self) -> int:
-        """Return a number that changes whenever anybody writes to the file."""
+        """Return a number that changes whenever a process writes to the file."""
 
     def modified_ms(self) -> int:
         """Return when the file was last written to, in milliseconds of wall time."""

@@ -1,12 +1,12 @@
-"""Every setting a broker starts with, parsed once and handed down; nothing reads them elsewhere.
+"""All settings of a broker, with their defaults.
 
-One naming rule: a field ends in its unit (`segment_bytes`, `linger_ms`), a key in the file does
-not (`segment_size: 1GB`, `linger_time: 5ms`), because there the value names the unit itself.
-`barnabas.config` holds the table between the two, reads the docstring under each field for
-the commented example, and checks ranges; this module only says what exists and what it defaults to.
+Settings are parsed once and passed down. A field ends in its unit (`segment_bytes`, `linger_ms`).
+The key in the file does not (`segment_size: 1GB`, `linger_time: 5ms`): the value has a unit.
+`barnabas.config` maps keys to fields, checks ranges, and uses the docstring under each field as the
+comment in the example file.
 
-Settings are fixed for the life of the process. What topics inherit from them, and may override
-while the broker runs, is in `barnabas.metadata.topic_config`.
+Settings do not change while the process runs. `barnabas.metadata.topic_config` has the configs that
+topics inherit from them and can override at run time.
 """
 
 from collections.abc import Mapping
@@ -31,34 +31,35 @@ Roles = Literal["both", "broker", "controller"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerSettings:
-    """Who this broker is, where it listens, and what clients may make it do."""
+    """The identity and addresses of this broker, and what clients may do."""
 
     node_id: NodeId = FIRST_NODE
-    """The number of this broker, its own within the cluster."""
+    """The id of this broker, unique within the cluster."""
 
     host: str = "127.0.0.1"
-    """The address to listen on; 0.0.0.0 listens on all, and then advertised_host should be set."""
+    """The address to listen on; 0.0.0.0 listens on all. Then set advertised_host as well."""
 
     port: int = 9092
-    """The port to listen on; 0 takes any that is free."""
+    """The port to listen on; 0 takes any free port."""
 
     advertised_host: str | None = None
-    """The host that clients are told to connect to, where it is not the one listened on."""
+    """The host that clients connect to, if it differs from `host`."""
 
     advertised_port: int | None = None
-    """The port that clients are told to connect to, where it is not the one listened on."""
+    """The port that clients connect to, if it differs from `port`."""
 
     data_dir: str = "data"
-    """The folder that holds everything the broker must not lose."""
+    """The directory for all data of the broker."""
 
     rack: str | None = None
-    """Where this broker stands, so that replicas are spread and consumers read nearby."""
+    """The rack of this broker. Replicas are spread over racks, and consumers can read in their
+    own."""
 
     auto_create_topics: bool = True
-    """Whether a topic is made when a client first asks for it."""
+    """Whether a topic is created when a client first names it."""
 
     default_partitions: int = 1
-    """The partitions of a topic that is made without saying how many."""
+    """The number of partitions of a topic that is created without one."""
 
     delete_topics: bool = True
     """Whether clients may delete topics."""
@@ -66,314 +67,314 @@ class BrokerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSettings:
-    """Which cluster the broker belongs to."""
+    """The cluster that the broker belongs to."""
 
     cluster_id: str | None = None
-    """The name of the cluster; one is made on the first start where none is given."""
+    """The id of the cluster; the first start generates one if none is given."""
 
     bootstrap_servers: tuple[str, ...] = ()
     """Other brokers of the cluster, as host:port. It has no effect yet: brokers find each other
     by `voters`."""
 
     roles: Roles = "both"
-    """broker: serves clients. controller: votes on metadata. both: does either."""
+    """broker: serves clients. controller: votes on metadata. both: does both."""
 
     host: str = "127.0.0.1"
     """The address to listen on for other brokers; clients are not served there."""
 
     port: int = 0
-    """The port to listen on for other brokers; without voters nobody listens."""
+    """The port to listen on for other brokers; not used without voters."""
 
     advertised_host: str | None = None
-    """The host that other brokers connect to, where it is not the one listened on."""
+    """The host that other brokers connect to, if it differs from `host`."""
 
     voters: tuple[str, ...] = ()
-    """The nodes that form the metadata quorum, as id@host:port of their listeners for brokers;
-    every node of the cluster is given the same. Without any, this broker is a cluster of its
-    own."""
+    """The nodes of the metadata quorum, as id@host:port of their listeners for brokers. Give every
+    node of the cluster the same list. Without voters this broker is a cluster of one."""
 
     election_timeout_ms: int = SECOND_MS
-    """How long a candidate waits for votes before it tries again; up to twice that, by chance."""
+    """How long a candidate waits for votes before it tries again; randomly up to twice that."""
 
     fetch_timeout_ms: int = SECOND_MS
-    """A voter that hears nothing from the quorum's leader for this long asks for an election, and
-    a leader that hears from no majority for half again as long gives up."""
+    """A voter that gets no response from the quorum's leader for this long starts an election. A
+    leader that gets no fetch from a majority for one and a half times as long resigns."""
 
     broker_session_timeout_ms: int = 9 * SECOND_MS
-    """A broker that the controller has not heard of for this long is fenced: others take over."""
+    """A broker that sends the controller no heartbeat for this long is fenced: others take over."""
 
     broker_heartbeat_interval_ms: int = 2 * SECOND_MS
-    """How often a broker tells the controller that it is there."""
+    """How often a broker sends a heartbeat to the controller."""
 
     snapshot_after_records: int = 20_000
-    """So many records of metadata are written before they are summed up in a snapshot."""
+    """A metadata snapshot is written after this many records."""
 
     leader_imbalance_check_interval_ms: int = 5 * MINUTE_MS
-    """How often partitions are given back to their preferred leaders; 0 is never."""
+    """How often leadership moves back to preferred leaders; 0 means never."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageSettings:
-    """How logs are kept; topics may override most of it."""
+    """How logs are stored; topics can override most of these."""
 
     segment_bytes: int = GIB
-    """A new segment file is begun when the last one would outgrow this. A larger batch is
-    refused."""
+    """A new segment starts before the last one exceeds this size. A larger batch is rejected."""
 
     segment_ms: int = 7 * DAY_MS
-    """A new segment file is begun when the last one is older than this."""
+    """A new segment starts when the last one is older than this."""
 
     retention_ms: int = 7 * DAY_MS
-    """Records older than this are deleted, whole segments at a time; unlimited keeps them."""
+    """Records older than this are deleted, in whole segments; unlimited keeps them."""
 
     retention_bytes: int = UNLIMITED
-    """The oldest segments are deleted when a partition outgrows this; unlimited keeps them."""
+    """The oldest segments of a partition are deleted when it exceeds this; unlimited keeps them."""
 
     flush: Flush = "ack"
-    """ack: a produce is answered after its fsync. interval: fsync runs every fsync_interval,
-    and a power cut loses what was answered since the last one."""
+    """ack: a produce request is answered after its fsync. interval: an fsync runs every
+    fsync_interval, and a power cut loses what was acknowledged since the last one."""
 
     fsync_interval_ms: int = SECOND_MS
-    """The longest that written records wait for their fsync where flush is interval."""
+    """How long written records wait for their fsync at most, if flush is interval."""
 
     index_interval_bytes: int = 4 * KIB
-    """An index entry is written about every so many bytes of log."""
+    """An index entry is written about every this many bytes of log."""
 
     index_bytes: int = 10 * MIB
-    """A new segment file is begun when an index would outgrow this."""
+    """A new segment starts before an index exceeds this size."""
 
     cleanup_policy: str = "delete"
-    """delete drops old segments, compact keeps the last value of each key; both may be given."""
+    """delete removes old segments, compact keeps the last value of each key; both can be
+    combined."""
 
     retention_check_interval_ms: int = 5 * MINUTE_MS
-    """How often old segments are looked for."""
+    """How often the broker looks for segments to delete."""
 
     compaction_check_interval_ms: int = 15 * SECOND_MS
-    """How often compacted topics are looked over for work."""
+    """How often the broker looks for logs to compact."""
 
     min_cleanable_dirty_ratio: float = 0.5
-    """A log is compacted once this share of it has not been compacted before."""
+    """A log is compacted once this share of it is uncompacted."""
 
     delete_retention_ms: int = DAY_MS
-    """How long a compacted topic keeps the marker of a deleted key."""
+    """How long a compacted topic keeps tombstones."""
 
     min_compaction_lag_ms: int = 0
-    """Records younger than this are never compacted away."""
+    """Records younger than this are never compacted."""
 
     file_delete_delay_ms: int = MINUTE_MS
-    """A deleted segment leaves the disk this much later, so that readers can finish."""
+    """A deleted segment is removed from disk this much later, so that readers can finish."""
 
     producer_id_expiration_ms: int = DAY_MS
-    """An idempotent producer that is silent for this long is forgotten."""
+    """The state of an idempotent producer expires when it sends nothing for this long."""
 
     flush_threads: int = 4
     """How many fsyncs may run at the same time."""
 
     verify_on_start: bool = False
-    """Whether all stored checksums are checked right after the start, in the background."""
+    """Whether all stored checksums are checked after each start, in the background."""
 
     scrub_interval_ms: int = 7 * DAY_MS
-    """How often all stored checksums are checked while the broker runs; 0 is never."""
+    """How often all stored checksums are checked while the broker runs; 0 means never."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerformanceSettings:
-    """Limits that keep one client from starving the rest, and knobs for speed."""
+    """Limits that keep one client from starving the others, and performance tuning."""
 
     max_connections: int = 20_000
-    """Connections beyond this are refused."""
+    """Connections beyond this number are refused."""
 
     max_connections_per_ip: int = 0
-    """Connections from one address beyond this are refused; 0 is no limit."""
+    """Connections from one address beyond this number are refused; 0 means no limit."""
 
     socket_send_buffer_bytes: int = 0
-    """The send buffer of a socket; 0 lets the operating system tune it."""
+    """The send buffer of a socket; 0 lets the operating system choose."""
 
     socket_receive_buffer_bytes: int = 0
-    """The receive buffer of a socket; 0 lets the operating system tune it."""
+    """The receive buffer of a socket; 0 lets the operating system choose."""
 
     max_message_bytes: int = MIB + 12
-    """The largest record batch that is taken; the odd 12 bytes are Kafka's own."""
+    """The largest accepted record batch; the 12 extra bytes are Kafka's default."""
 
     max_request_bytes: int = 100 * MIB
-    """A request that announces more than this closes its connection unread."""
+    """The connection of a larger request is closed; the request is not read."""
 
     connection_idle_ms: int = 10 * MINUTE_MS
-    """A connection that is silent for this long is closed."""
+    """A connection without requests for this long is closed."""
 
     request_stall_ms: int = 30 * SECOND_MS
-    """A connection that stops within a request, or does not read its answers, is closed after
-    this."""
+    """A connection is closed after this time if a request stays incomplete or the client does not
+    read its responses."""
 
     backlog: int = 4096
     """How many connections may wait to be accepted."""
 
     max_fetch_bytes: int = 55 * MIB
-    """The most that one fetch is answered with, whatever the client asks for."""
+    """The largest response to a fetch, whatever the client asks for."""
 
     fetch_session_slots: int = 1000
-    """How many incremental fetch sessions are remembered."""
+    """The largest number of incremental fetch sessions."""
 
     sendfile_threshold_bytes: int = 32 * KIB
-    """Fetches from this size on go from the page cache to the socket uncopied."""
+    """Fetches of at least this size use sendfile, from the page cache to the socket."""
 
     producer_quota_bytes_per_second: int = 0
-    """What one client id may produce in a second before it is slowed down; 0 is no limit."""
+    """Bytes per second that one client id may produce before it is throttled; 0 means no limit."""
 
     consumer_quota_bytes_per_second: int = 0
-    """What one client id may fetch in a second before it is slowed down; 0 is no limit."""
+    """Bytes per second that one client id may fetch before it is throttled; 0 means no limit."""
 
     batch_bytes: int = 16 * KIB
-    """An fsync waits for company no longer once this many bytes wait for it."""
+    """Start the fsync as soon as this many bytes are waiting, even before linger_time is over."""
 
     linger_ms: int = 0
-    """How long an fsync may wait for more writes to share it."""
+    """How long an fsync may wait for more writes."""
 
     slow_event_ms: int = 0
-    """An event of the loop that takes longer than this is logged, with what it was; 0 logs none.
-    While it is on, each event costs a few microseconds more."""
+    """Log each event of the event loop that takes longer than this; 0 logs none. If set, each event
+    costs a few microseconds more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicationSettings:
-    """How many copies there are, and when one counts."""
+    """How partitions are replicated, and when a replica is in sync."""
 
     default_replication_factor: int = 1
-    """The copies of a topic that is made without saying how many. A topic that is made on demand
-    while brokers are down gets the missing copies when they are back."""
+    """The replication factor of a topic that is created without one. A topic that is created
+    automatically while brokers are down gets the missing replicas when they are back."""
 
     min_insync_replicas: int = 1
-    """A write with acks=all is refused while fewer copies than this are in sync."""
+    """A write with acks=all is rejected if fewer replicas than this are in sync."""
 
     replica_lag_max_ms: int = 30 * SECOND_MS
-    """A copy that has not caught up for this long is out of sync."""
+    """A replica that has not caught up for this long is out of sync."""
 
     replica_lag_max_records: int = 0
-    """A copy that is behind by more records than this is out of sync; 0 is no limit."""
+    """A replica that is behind by more records than this is out of sync; 0 means no limit."""
 
     unclean_leader_election: bool = False
-    """Whether a copy that is out of sync may lead when no other is left, at the price of
+    """Whether a replica that is out of sync may become leader if no other is left. This loses
     acknowledged records."""
 
     internal_replication_factor: int = 3
-    """The copies of the broker's own topics. Those that there are no brokers for when a topic is
-    made are added when brokers are there."""
+    """The replication factor of internal topics. Replicas for which there are not enough brokers
+    are added when more brokers join."""
 
     fetchers: int = 1
-    """How many connections a broker copies partitions over, from each of the others."""
+    """How many connections a broker uses to replicate from each other broker."""
 
     fetch_wait_ms: int = 500
-    """How long a leader lets a follower wait for something to copy."""
+    """How long a follower's fetch waits at the leader for new records."""
 
     fetch_bytes: int = 10 * MIB
-    """The most that a follower copies at once."""
+    """The largest response to a follower's fetch."""
 
     catch_up_bytes_per_second: int = 0
-    """The most that a broker copies in a second for replicas out of sync; 0 is no limit."""
+    """Bytes per second that a broker replicates for replicas out of sync; 0 means no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
-    """How consumers share topics, and how long what they read is remembered."""
+    """How consumer groups behave, and how long committed offsets are kept."""
 
     offsets_partitions: int = 50
-    """The partitions of __consumer_offsets, which is made on first use."""
+    """The number of partitions of __consumer_offsets, which is created on first use."""
 
     offsets_retention_ms: int = 7 * DAY_MS
     """How long the offsets of a group are kept after its last member left."""
 
     offsets_retention_check_ms: int = 10 * MINUTE_MS
-    """How often offsets that are kept no longer are looked for."""
+    """How often the broker looks for expired offsets."""
 
     offset_metadata_max_bytes: int = 4 * KIB
-    """The longest note that a consumer may leave with an offset."""
+    """The largest metadata that a consumer may commit with an offset."""
 
     max_size: int = 10_000
-    """The most members that a group takes."""
+    """The largest number of members of a group."""
 
     min_session_timeout_ms: int = 6 * SECOND_MS
-    """The shortest silence after which a member of a classic group may be taken for dead."""
+    """The shortest session timeout that a member of a classic group may request."""
 
     max_session_timeout_ms: int = 30 * MINUTE_MS
-    """The longest silence that a member of a classic group may ask for."""
+    """The longest session timeout that a member of a classic group may request."""
 
     initial_rebalance_delay_ms: int = 100
-    """How long a new classic group waits for more members before it shares out partitions."""
+    """How long a new classic group waits for more members before it assigns partitions."""
 
     heartbeat_wait_ms: int = 3 * SECOND_MS
-    """How long a heartbeat in a classic group waits for news of a rebalance; 0 does not wait."""
+    """How long the response to a heartbeat in a classic group waits for a rebalance; 0 means not at
+    all."""
 
     consumer_session_timeout_ms: int = 45 * SECOND_MS
-    """The silence after which a member of a `consumer` group (KIP-848) is taken for dead."""
+    """The session timeout of members of `consumer` groups (KIP-848)."""
 
     consumer_heartbeat_interval_ms: int = SECOND_MS
-    """How often members of `consumer` groups report, and how soon they hear of a rebalance."""
+    """How often members of `consumer` groups send heartbeats, and learn of a rebalance."""
 
     consumer_regex_refresh_interval_ms: int = 10 * MINUTE_MS
-    """How often regular expressions are matched against all topics without an occasion."""
+    """How often subscribed patterns are matched again with all topics."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionSettings:
-    """How long transactions may take and are remembered."""
+    """How long transactions may take, and how long transactional ids are kept."""
 
     log_partitions: int = 50
-    """The partitions of __transaction_state, which is made on first use."""
+    """The number of partitions of __transaction_state, which is created on first use."""
 
     max_timeout_ms: int = 15 * MINUTE_MS
-    """The longest timeout that a transactional producer may ask for."""
+    """The longest timeout that a transactional producer may request."""
 
     id_expiration_ms: int = 7 * DAY_MS
-    """How long a transactional id that nobody uses is remembered."""
+    """How long an unused transactional id is kept."""
 
     abort_check_interval_ms: int = 10 * SECOND_MS
-    """How often transactions that took too long are looked for."""
+    """How often the broker looks for transactions that exceed their timeout."""
 
     id_expiration_check_ms: int = HOUR_MS
-    """How often transactional ids that nobody uses are looked for."""
+    """How often the broker looks for expired transactional ids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSettings:
-    """A topic that is made at the start where it does not exist."""
+    """A topic that is created at the start if it does not exist."""
 
     name: str
     """The name of the topic."""
 
     partitions: int | None = None
-    """How many partitions it is made with; the broker's default where none is given."""
+    """The number of partitions; the broker's default if none is given."""
 
     replication_factor: int | None = None
-    """How many copies it is made with; the broker's default where none is given."""
+    """The replication factor; the broker's default if none is given."""
 
     config: Mapping[str, str] = field(default_factory=dict)
-    """What it sets for itself, by Kafka's names for topic configs."""
+    """The configs of the topic, under Kafka's names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything a broker is told at its start."""
+    """All settings of a broker."""
 
     broker: BrokerSettings = field(default_factory=BrokerSettings)
-    """Who this broker is, where it listens, and what clients may make it do."""
+    """The identity and addresses of this broker, and what clients may do."""
 
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
-    """Which cluster the broker belongs to."""
+    """The cluster that the broker belongs to."""
 
     storage: StorageSettings = field(default_factory=StorageSettings)
-    """How logs are kept; topics may override most of it."""
+    """How logs are stored; topics can override most of these."""
 
     performance: PerformanceSettings = field(default_factory=PerformanceSettings)
-    """Limits that keep one client from starving the rest, and knobs for speed."""
+    """Limits that keep one client from starving the others, and performance tuning."""
 
     replication: ReplicationSettings = field(default_factory=ReplicationSettings)
-    """How many copies there are, and when one counts."""
+    """How partitions are replicated, and when a replica is in sync."""
 
     groups: GroupSettings = field(default_factory=GroupSettings)
-    """How consumers share topics."""
+    """How consumer groups behave."""
 
     transactions: TransactionSettings = field(default_factory=TransactionSettings)
     """How long transactions may take."""
 
     topics: tuple[TopicSettings, ...] = ()
-    """Topics to be made at the start where they do not exist."""
+    """Topics that are created at the start if they do not exist."""

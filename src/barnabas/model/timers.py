@@ -1,17 +1,17 @@
-"""Deadlines: one heap for everything that waits.
+"""Timers: one heap of deadlines for the whole broker.
 
-Most waits end early, so a timer is cancelled by forgetting its action. The husk leaves the heap
-when its time comes, or when half of the heap are husks.
+Most waits end early, so a timer is cancelled by dropping its action. A cancelled timer leaves the
+heap at its deadline, or when half of the heap is cancelled.
 """
 
 import heapq
 from collections.abc import Callable
 
-HUSKS_MAX = 1000
+CANCELLED_MAX = 1000
 
 
 class Timer:
-    """A moment and what to do then."""
+    """A deadline and the action to run then."""
 
     __slots__ = ("_timers", "action", "deadline_ms")
 
@@ -21,7 +21,7 @@ class Timer:
         self.action: Callable[[], None] | None = action
 
     def cancel(self) -> None:
-        """Do nothing when the moment comes."""
+        """Run no action at the deadline."""
         if self.action is not None:
             self.action = None
             self._timers.cancelled()
@@ -31,10 +31,10 @@ class Timer:
 
 
 class Timers:
-    """All that waits for a time.
+    """All timers.
 
-    The driver sets `now_ms` before each event, from a clock that never jumps: how long somebody
-    waits has nothing to do with what the calendar says, which is `wall_ms`.
+    The driver sets the clocks before each event. `now_ms` is the monotonic clock, by which timers
+    run; `wall_ms` is the wall clock, for timestamps.
     """
 
     def __init__(self) -> None:
@@ -43,19 +43,19 @@ class Timers:
         self.have_changed = True
         """Whether `next_ms` may be another than when the driver last took it, and reset this."""
         self._heap: list[Timer] = []
-        self._husks = 0
+        self._cancelled = 0
 
     def cancelled(self) -> None:
-        """Count a husk, and sweep them out when they are too many."""
-        self._husks += 1
+        """Count a cancelled timer, and remove all of them from the heap when there are too many."""
+        self._cancelled += 1
         self.have_changed = True
-        if self._husks > HUSKS_MAX and self._husks * 2 > len(self._heap):
+        if self._cancelled > CANCELLED_MAX and self._cancelled * 2 > len(self._heap):
             self._heap = [timer for timer in self._heap if timer.action is not None]
             heapq.heapify(self._heap)
-            self._husks = 0
+            self._cancelled = 0
 
     def after(self, delay_ms: int, action: Callable[[], None]) -> Timer:
-        """Call the action once the delay is over."""
+        """Run an action after a delay."""
         timer = Timer(self, self.now_ms + max(1, delay_ms), action)
         heapq.heappush(self._heap, timer)
         self.have_changed = True
@@ -63,22 +63,22 @@ class Timers:
 
     @property
     def next_ms(self) -> int | None:
-        """When `fire` is next worth calling."""
+        """The next deadline, at which `fire` has something to do."""
         heap = self._heap
         while heap and heap[0].action is None:
             heapq.heappop(heap)
-            self._husks -= 1
+            self._cancelled -= 1
         return heap[0].deadline_ms if heap else None
 
     def fire(self, run: Callable[[Callable[[], None]], None] | None = None) -> None:
-        """Do everything that is due, or have it done."""
+        """Run the actions that are due, or pass them to `run`."""
         self.have_changed = True  # the driver's own timer has ended, whatever is due
         while self._heap and self._heap[0].deadline_ms <= self.now_ms:
             timer = heapq.heappop(self._heap)
             self.have_changed = True
             action, timer.action = timer.action, None
             if action is None:
-                self._husks -= 1
+                self._cancelled -= 1
             elif run is None:
                 action()
             else:

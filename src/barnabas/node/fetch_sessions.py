@@ -1,25 +1,29 @@
 """Fetch sessions (KIP-227): a consumer names its partitions once, then only what changed.
 
-A session keeps, beside what the consumer wants, which partitions may have something for it. A
-partition that moves tells the sessions that follow it, so a fetch costs what changed, not what
-is followed: one look at each partition on the list of suspects.
+A session keeps, beside what the consumer wants, the partitions that may have something for it. A
+partition that moves notifies the sessions that follow it, so the cost of a fetch depends on what
+changed, not on how much is followed: one look at each partition on the list of suspects.
 
-Sessions of followers are not pushed out by those of consumers. A follower hears of each partition
-at most once before it names it again: until then it is busy with what it was sent.
+Sessions of consumers do not evict those of followers. A follower gets each partition at most once
+before it names it again: until then it processes what it was sent.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from random import Random
 
 from barnabas.model.errors import ApiError, ErrorCode
-from barnabas.node.partition import Partition
-from barnabas.protocol.fetch import UNSAID, FetchPartition, FetchResult, TopicKey
+from barnabas.node.partitions.partition import Partition
+from barnabas.node.record_waiting import RecordWait
+from barnabas.protocol.fetch import UNKNOWN_HIGH_WATERMARK, FetchPartition, FetchResult, TopicKey
 
 FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
 EPOCH_MAX = (1 << 31) - 1
 CONSUMER = -1
 NOTHING = (-1, -1, -1)
+NEWS_WAIT_MS = 10
+"""How long a follower's fetch waits for records before it only tells a new high watermark. The
+whole time is waited only while the follower knows the high watermark (KIP-1166)."""
 
 
 class Followed:
@@ -33,34 +37,34 @@ class Followed:
         self.wanted = wanted
         self.partition: Partition | None = None
         self.is_busy = False
-        """Whether it is a follower's, who has not come back since it was sent something."""
+        """Whether the partition was sent to a follower that has not asked for it again."""
         self._sent = NOTHING
 
     def want(self, wanted: FetchPartition) -> None:
-        """Go on from somewhere else; who says how far it knows the rest is taken at its word.
+        """Continue from another offset, and with the high watermark that a follower says it knows.
 
-        A follower may have left an answer aside.
+        A follower may have ignored an answer.
         """
-        if wanted.high_watermark != UNSAID and self.follower.replica_id >= 0:
+        if wanted.high_watermark != UNKNOWN_HIGH_WATERMARK and self.follower.replica_id >= 0:
             self._sent = (wanted.high_watermark, *self._sent[1:])
         self.wanted = wanted
         self.is_busy = False
 
     def attach(self, partition: Partition) -> None:
-        """Hear of the partition's progress from here on."""
+        """Watch the partition's progress."""
         if self.partition is not partition:
             self.detach()
             self.partition = partition
             if self.follower.replica_id >= 0:
-                partition.copiers[self] = None
+                partition.watermark.followers[self] = None
             else:
-                partition.watchers[self] = None
+                partition.watermark.watchers[self] = None
 
     def detach(self) -> None:
-        """Hear of it no more."""
+        """Stop watching the partition."""
         if self.partition is not None:
-            self.partition.watchers.pop(self, None)
-            self.partition.copiers.pop(self, None)
+            self.partition.watermark.watchers.pop(self, None)
+            self.partition.watermark.followers.pop(self, None)
             self.partition = None
 
     def on_retired(self) -> None:
@@ -73,19 +77,21 @@ class Followed:
         if self.is_busy:
             return
         self.follower.suspects[self] = None
-        if self.follower.waiting is not None:
-            self.follower.waiting()
+        wait = self.follower.wait
+        if wait is not None:
+            wait.wake()
 
     def on_committed(self) -> None:
-        """Become a suspect, for an answer to tell a follower soon how far its leader is."""
+        """Become a suspect, so that an answer soon tells the follower the high watermark."""
         if self.is_busy:
             return
         self.follower.suspects[self] = None
-        if self.follower.hurry is not None:
-            self.follower.hurry()
+        wait = self.follower.wait
+        if wait is not None:
+            wait.shorten(NEWS_WAIT_MS)
 
     def has_news(self, result: FetchResult) -> bool:
-        """Tell whether a result says anything that the consumer does not know."""
+        """Tell whether a result has anything that the consumer does not know."""
         known = (result.high_watermark, result.last_stable_offset, result.log_start_offset)
         return (
             result.records is not None
@@ -109,11 +115,8 @@ class Follower:
         self.replica_id = replica_id
         self.followed: dict[tuple[TopicKey, int], Followed] = {}
         self.suspects: dict[Followed, None] = {}
-        self.waiting: Callable[[], None] | None = None
-        self.give_up: Callable[[], None] | None = None
-        """Ends the wait of a request, with whatever there is."""
-        self.hurry: Callable[[], None] | None = None
-        """Has a request wait for a moment only: there is something to say, though no records."""
+        self.wait: RecordWait | None = None
+        """The wait of the request that is not answered yet."""
         self.closed = False
 
     def follow(self, topics: Iterable[tuple[TopicKey, list[FetchPartition]]]) -> None:
@@ -138,13 +141,13 @@ class Follower:
                     self.suspects.pop(followed, None)
 
     def close(self) -> None:
-        """Hear of nothing more, and leave no circles behind for the garbage collector."""
+        """Stop watching all partitions, and leave no cycles for the garbage collector."""
         self.closed = True
         for followed in self.followed.values():
             followed.detach()
         self.followed.clear()
         self.suspects.clear()
-        self.waiting = self.give_up = self.hurry = None
+        self.wait = None
 
 
 class FetchSession(Follower):

@@ -1,21 +1,21 @@
-"""A broker without its sockets, files, threads and clock: what handlers talk to.
+"""A broker without its sockets, files, threads and clock: what handlers work with.
 
-The node introduces the parts to each other: the metadata quorum and what it controls, the copies
-of partitions that lie here, coordinators, fetch sessions and timers. Everything it wants done in
-the world goes into `outbox`; everything that happens in the world comes in as a call.
+The node constructs the parts and connects them: the metadata quorum, the controller, the replicas
+on this broker, coordinators, fetch sessions and timers. It puts its effects on the outside world
+into `outbox`; events of the outside world come in as calls.
 """
 
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from barnabas.controller import topics as topic_decisions
+from barnabas.controller import topic_decisions
 from barnabas.controller.configs import altered_defaults
 from barnabas.controller.placement import live_brokers, racks_of
 from barnabas.effects import Address, Effect
 from barnabas.metadata import topic_config
 from barnabas.metadata.features import LATEST_LEVEL
-from barnabas.metadata.image import BROKER, BrokerImage, Image, TopicImage
-from barnabas.metadata.records import (
+from barnabas.metadata.image import BROKER, BrokerImage, Image, PartitionImage, TopicImage
+from barnabas.metadata.metadata_records import (
     ConfigChanged,
     MetadataRecord,
     PartitionChanged,
@@ -25,29 +25,31 @@ from barnabas.metadata.records import (
 )
 from barnabas.metadata.topic_config import TopicConfig
 from barnabas.model.errors import ApiError, ErrorCode, StorageError
-from barnabas.model.ids import NodeId, TopicId
+from barnabas.model.ids import NodeId, TopicId, TopicPartition
 from barnabas.model.open_files import FILES_TO_READ
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Disk
 from barnabas.model.settings import Settings
 from barnabas.model.steps import Work, finish
 from barnabas.model.timers import Timers
-from barnabas.node import checkpointing
-from barnabas.node.checking import Checking
-from barnabas.node.controlling import Controlling
-from barnabas.node.coordinators import Coordinators
-from barnabas.node.creation import Creation
+from barnabas.node.chores import checkpointing
+from barnabas.node.cluster.broker_lifecycle import Membership
+from barnabas.node.cluster.controlling import Controlling
+from barnabas.node.cluster.local_replicas import Replicas
+from barnabas.node.cluster.local_topics import TOPICS_FOLDER, LocalTopics
+from barnabas.node.cluster.metadata_quorum import Quorum
+from barnabas.node.cluster.peer_requests import Peers
+from barnabas.node.cluster.topic_creation import Creation
+from barnabas.node.coordination.admissions import Admissions
+from barnabas.node.coordination.coordinator_kinds import groups_kind, transactions_kind
+from barnabas.node.coordination.coordinators import Coordinators
+from barnabas.node.coordination.node_transactions import Transactions
+from barnabas.node.coordination.producer_ids import ProducerIds
 from barnabas.node.fetch_sessions import FetchSessions
-from barnabas.node.group_commit import GroupCommit
-from barnabas.node.local_topics import TOPICS_FOLDER, LocalTopics
-from barnabas.node.membership import Membership
-from barnabas.node.partition import Partition
-from barnabas.node.peers import Peers
-from barnabas.node.producer_ids import ProducerIds
-from barnabas.node.quorum import Quorum
+from barnabas.node.partitions.batch_checking import Checking
+from barnabas.node.partitions.group_commit import GroupCommit
+from barnabas.node.partitions.partition import Partition
 from barnabas.node.quotas import Quota
-from barnabas.node.replicas import Replicas
-from barnabas.node.transactions import Transactions
 from barnabas.raft.metadata_log import FOLDER as METADATA_FOLDER
 from barnabas.storage.checkpoints import Checkpoints
 
@@ -88,17 +90,33 @@ class Node:
         self.quorum = Quorum(
             settings, disk, self.timers, self.outbox, rng, self, self.peers.ask_voter
         )
-        self.controlling = Controlling(self)
-        self.membership = Membership(self)
-        self.creation = Creation(self)
-        self.producer_ids = ProducerIds(self)
-        self.replicas = Replicas(self)
-        self.local = LocalTopics(self)
+        edge = (self.timers, self.outbox)
+        self.controlling = Controlling(self, settings, self.quorum, self.peers, *edge, rng)
+        self.membership = Membership(settings, self, self.quorum, self.peers, *edge, rng)
+        self.creation = Creation(self, self.quorum, self.peers, self.timers, rng)
+        self.producer_ids = ProducerIds(
+            self.node_id,
+            self.quorum,
+            self.peers,
+            self.timers,
+            reserve=self.controlling.reserve_producer_ids,
+            broker_epoch=lambda: self.membership.broker_epoch,
+        )
+        self.replicas = Replicas(self, settings, disk, self.peers, *edge)
+        self.local = LocalTopics(self, settings, disk, *edge, self.commits)
         self.partitions = self.local.partitions
         self.by_topic_id = self.local.by_id
         self.by_topic_name = self.local.by_name
-        self.coordinators = Coordinators(self)
-        self.transactions = Transactions(self)
+        self.transactions = Transactions(self, self.peers, self.timers)
+        self.coordinators = Coordinators(
+            self,
+            groups_kind(settings.groups, lambda: self.image, rng),
+            transactions_kind(
+                settings.transactions,
+                self.transactions.end,
+                self.transactions.coordinator_closed,
+            ),
+        )
 
     @property
     def image(self) -> Image:
@@ -108,18 +126,16 @@ class Node:
     @property
     def draft(self) -> Image:
         """The metadata that decisions are made against; raise where others decide."""
-        if self.quorum.draft is None:
-            raise ApiError(ErrorCode.NOT_CONTROLLER, "another node controls the cluster")
-        return self.quorum.draft
+        return self.quorum.require_draft()
 
     @property
     def is_controller(self) -> bool:
-        """Whether this node decides on metadata."""
-        return self.quorum.draft is not None
+        """Whether this node is the active controller."""
+        return self.quorum.is_controller
 
     @property
     def controller_id(self) -> NodeId | None:
-        """Who decides on metadata, as far as this node knows."""
+        """The active controller, as far as this node knows."""
         return self.quorum.controller_id
 
     @property
@@ -151,7 +167,7 @@ class Node:
     def settled_config(self, config: Mapping[str, str]) -> dict[str, str]:
         """Return a new topic's configs with those that all brokers must agree on spelled out.
 
-        Who may be elected depends on how many must be in sync, which is no broker's own business.
+        min.insync.replicas decides which replicas may lead, so all brokers must agree on it.
         """
         name = "min.insync.replicas"
         if self.is_alone or name in config:
@@ -172,7 +188,7 @@ class Node:
             self._refuse_lost_metadata()
         self.quorum.raft.start()
         if self.is_alone:
-            self.controlling.begin_alone(now_ms)
+            self.controlling.begin_alone(self.membership, now_ms)
             self._begin_to_act()
             return Pending.of(None)
         if not self.is_broker:
@@ -182,7 +198,7 @@ class Node:
     def stop(self) -> None:
         """Close every log after the driver has synced them all, and leave the clean marker.
 
-        Raises `OSError` where the disk takes no more: all is safe, but the next start must check.
+        Raises `OSError` if the disk is full: all records are safe, but the next start must check.
         """
         self.local.discard_all()
         for partition in self.partitions.values():
@@ -213,9 +229,9 @@ class Node:
     def metadata_changed(self, changes: Sequence[MetadataRecord] | None) -> None:
         """Act on what was committed; None says that everything may be different.
 
-        A process first reads what happened before its time, and must not live through it again:
-        topics of the past have the names, and the folders, of those of today. It acts from its
-        own registration on.
+        A process first reads the records from before its start, and must not act on them: deleted
+        topics may have had the names, and the folders, of those of today. It acts from its own
+        registration on.
         """
         if not self._acts:
             if not self.is_alone and self.membership.is_known(self.image):
@@ -224,18 +240,34 @@ class Node:
         topics = self._affected(changes)
         deleted = None if changes is None else _deleted(changes)
         gone = self.local.reconcile(topics, deleted)
-        # A topic may go of which there was no copy here, and groups of which there are offsets.
+        # A deleted topic may have had no replica here, but groups here may have offsets of it.
         if topics or gone or deleted:
             self.coordinators.metadata_changed(changes)
         self.replicas.metadata_changed(changes)
         self.creation.metadata_changed()
 
+    def give_role(self, partition: Partition, placed: PartitionImage) -> None:
+        """Have a replica lead or follow; tell the coordinators when its leadership changed."""
+        before = partition.leads, partition.leader_epoch
+        self.replicas.apply(partition, placed)
+        if before != (partition.leads, partition.leader_epoch):
+            self.leadership_changed(partition.name)
+
+    def leadership_changed(self, partition: TopicPartition) -> None:
+        """Close or load a partition's coordinator: its leader or its leader epoch changed."""
+        self.coordinators.leadership_changed(partition)
+
+    @property
+    def admissions(self) -> Admissions:
+        """The batches that wait to be admitted to a transaction."""
+        return self.transactions.admissions
+
     def became_controller(self) -> None:
-        """Decide from here on."""
+        """Start the duties of the controller."""
         self.controlling.begin()
 
     def lost_control(self) -> None:
-        """Decide no more."""
+        """Stop the duties of the controller."""
         self.controlling.end()
 
     def find(self, key: str | bytes, partition: int) -> Partition:
@@ -249,7 +281,7 @@ class Node:
         return found
 
     def replica(self, key: str | bytes, partition: int) -> Partition:
-        """Return a copy of a partition that lies here, led here or not."""
+        """Return a replica on this broker, whether it leads or follows."""
         if isinstance(key, str):
             by_index = self.by_topic_name.get(key)
         else:
@@ -286,13 +318,13 @@ class Node:
             )
 
     def next_producer_id(self, now_ms: int) -> Pending[int]:
-        """Give out an id that no producer ever had."""
+        """Return an id that no producer ever had."""
         return self.producer_ids.next(now_ms)
 
     def auto_create(self, name: str, now_ms: int) -> Pending[None]:
-        """Make a topic that somebody asked for by name, with the broker's defaults."""
+        """Create a topic that a client asked for by name, with the broker's defaults."""
         internal = self.coordinators.topics.get(name)
-        if internal is not None:  # whoever asks, it must be what a coordinator needs
+        if internal is not None:  # it must have the config that its coordinator needs
             return internal.ensure(now_ms)
         return self.create_topic(name, self.settings.broker.default_partitions, {}, now_ms)
 
@@ -314,6 +346,11 @@ class Node:
     ) -> Pending[None]:
         """Make a topic of the broker's own."""
         return self.creation.create(name, partitions, replication_factor, config, now_ms)
+
+    @property
+    def remembers_factors(self) -> bool:
+        """Whether the controller adds replicas later that a topic cannot have yet."""
+        return self.creation.remembers_factors
 
     def is_open(self, topic: TopicImage) -> bool:
         """Tell whether everything of a topic that belongs here can be served already."""

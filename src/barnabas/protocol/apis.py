@@ -1,4 +1,4 @@
-"""From an API key to its message classes, importing a module only when it is asked for."""
+"""The message classes of each API key; a module is imported when it is first used."""
 
 from functools import cache
 from importlib import import_module
@@ -7,9 +7,20 @@ from typing import cast
 from barnabas.protocol.message import ApiFacts, Message
 from barnabas.protocol.messages.index_tables import APIS, OTHERS
 
-__all__ = ["APIS", "OTHERS", "ApiFacts", "message_class", "request_class", "response_class"]
+__all__ = [
+    "APIS",
+    "KEYS",
+    "OTHERS",
+    "ApiFacts",
+    "message_class",
+    "request_class",
+    "response_class",
+]
 
 MESSAGES = "barnabas.protocol.messages"
+
+KEYS = {facts.request: key for key, facts in APIS.items()}
+"""The API key of each request, by the name of its class: `KEYS["VoteRequest"]` is 52."""
 
 
 def request_class(api_key: int) -> type[Message]:

@@ -1,14 +1,14 @@
-"""Messages to bytes and back, for every class and version.
+"""Encoders and decoders for every message class and version.
 
-A codec is compiled the first time that it is asked for: `decoding.py` and `encoding.py`
-write Python source from the facts that the class carries, and the result is kept. Handlers
-look their codecs up once a request; the look-up is one dictionary access.
+A codec is compiled on first use: `decoding.py` and `encoding.py` write Python source from the wire
+facts of the class, and the compiled function is cached. A handler looks up its codec once for each
+request, which is one dictionary access.
 
     decode = decoder(MetadataRequest, 12)
     request, position = decode(frame, header.body)
     answer = encoder(MetadataResponse, 12)(response)
 
-Decoding raises `WireError` on any bytes that are not the message, and nothing else. Encoding
+Decoding raises `WireError`, and nothing else, for bytes that are not the message. Encoding
 raises `ValueError`, naming the field, for a message that the version cannot carry.
 """
 
@@ -57,7 +57,7 @@ def encoder(cls: type[M], version: int) -> Encoder[M]:
 
 
 def parts_encoder(cls: type[M], version: int) -> PartsEncoder[M]:
-    """Return an encoder that leaves records uncopied, as buffers of their own."""
+    """Return an encoder that does not copy records but returns them as separate buffers."""
     encode = _parts_encoders.get((cls, version))
     if encode is None:
         _check(cls, version)

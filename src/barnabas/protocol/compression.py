@@ -1,9 +1,9 @@
-"""The four codecs of record batches, with a ceiling on what may come out.
+"""Compresses and decompresses record batches, with a limit on the decompressed size.
 
-The broker passes compressed batches through untouched. It opens them only where a topic
-asks for another codec, for compaction, for exact timestamp look-ups and for its tools; there
-a small batch must not unpack into all of memory, so every codec stops at `limit` bytes. Since most
-brokers never do any of it, the libraries are imported on the first use.
+The broker stores and serves compressed batches unchanged. It decompresses them only to recompress
+them with the codec of the topic, for compaction, for exact timestamp look-ups and in tools. A small
+batch must not fill the memory, so every codec stops at `limit` bytes. Most brokers need none of
+this, so the libraries are imported on first use.
 """
 
 import struct
@@ -19,7 +19,7 @@ XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER_BYTES = 16
 XERIAL_BLOCK_BYTES = 32 * 1024
 TOO_SMALL = "failed to write whole buffer"
-"""What cramjam says where the room it was given does not suffice; else the data are broken."""
+"""Cramjam's error message if the output buffer is too small; other errors mean invalid data."""
 
 
 class Codec(IntEnum):
@@ -33,7 +33,7 @@ class Codec(IntEnum):
 
 
 def compress(codec: Codec, content: Buffer, level: int | None = None) -> bytes:
-    """Return the content packed as Kafka's clients expect it."""
+    """Return the content compressed in the format that Kafka clients expect."""
     match codec:
         case Codec.NONE:
             return bytes(content)
@@ -45,7 +45,7 @@ def compress(codec: Codec, content: Buffer, level: int | None = None) -> bytes:
         case Codec.LZ4:
             import lz4.frame
 
-            # Java's clients refuse blocks that refer to the ones before them.
+            # The Java client refuses blocks that refer to earlier blocks.
             return bytes(
                 lz4.frame.compress(content, compression_level=level or 0, block_linked=False)
             )
@@ -56,9 +56,9 @@ def compress(codec: Codec, content: Buffer, level: int | None = None) -> bytes:
 
 
 def decompress(codec: Codec, content: Buffer, limit: int = OUTPUT_BYTES_MAX) -> bytes:
-    """Return the content unpacked, or raise `CorruptBatchError` where it is broken.
+    """Return the decompressed content; raise `CorruptBatchError` if it is invalid.
 
-    Raises `TooLargeError` where more than the limit comes out; unpacking stops there.
+    Raises `TooLargeError` as soon as the output exceeds the limit.
     """
     unpacked: bytes | None
     try:
@@ -74,9 +74,11 @@ def decompress(codec: Codec, content: Buffer, limit: int = OUTPUT_BYTES_MAX) -> 
             case Codec.ZSTD:
                 unpacked = _zstd_decompress(content, limit)
     except (zlib.error, RuntimeError, EOFError, ValueError, _broken()) as error:
-        raise CorruptBatchError(f"{codec.name.lower()} data cannot be unpacked: {error}") from error
+        raise CorruptBatchError(
+            f"{codec.name.lower()} data cannot be decompressed: {error}"
+        ) from error
     if unpacked is None or len(unpacked) > limit:
-        raise TooLargeError(f"{codec.name.lower()} data unpacks to more than {limit} bytes")
+        raise TooLargeError(f"{codec.name.lower()} data decompresses to more than {limit} bytes")
     return unpacked
 
 
@@ -100,22 +102,22 @@ def _lz4_decompress(content: bytes, limit: int) -> bytes:
 
 def _check_end(*, whole: bool, rest: bytes) -> None:
     if not whole:
-        raise ValueError("it is cut short")
+        raise ValueError("it is truncated")
     if rest:
         raise ValueError(f"{len(rest)} bytes follow its end")
 
 
 def _broken() -> type[Exception]:
-    """Return what cramjam raises; looked up only where something was raised."""
+    """Return cramjam's exception class; called only after an exception."""
     import cramjam
 
     return cast("type[Exception]", cramjam.DecompressionError)
 
 
 def _zstd_decompress(content: Buffer, limit: int) -> bytes | None:
-    """Unpack into a buffer that grows up to the limit: cramjam has no ceiling of its own.
+    """Decompress into a buffer that grows up to the limit, since cramjam has no limit itself.
 
-    Returns None where that is not enough.
+    Returns None if the content is larger.
     """
     import cramjam
 
@@ -135,7 +137,7 @@ def _zstd_decompress(content: Buffer, limit: int) -> bytes | None:
 
 
 def _snappy_decompress(content: bytes, limit: int) -> bytes | None:
-    """Unpack one block, or a row of them; return None where they take more than the limit."""
+    """Decompress one block or several; return None if they are larger than the limit."""
     if not content.startswith(XERIAL_MAGIC):
         return _snappy_block(content, limit)
     blocks, position, total = [], XERIAL_HEADER_BYTES, 0
@@ -163,7 +165,7 @@ def _snappy_block(content: bytes, limit: int) -> bytes | None:
 
 
 def _xerial_compress(content: Buffer) -> bytes:
-    """Pack in the framing of Java's snappy library, which every Kafka client reads."""
+    """Compress in the framing of Java's snappy library, which every Kafka client reads."""
     import cramjam
 
     view = memoryview(content)

@@ -1,7 +1,7 @@
-"""Records of `__consumer_offsets` and `__transaction_state`, as Kafka stores them.
+"""Encodes and decodes the records of `__consumer_offsets` and `__transaction_state` as Kafka does.
 
-A key begins with the number of its kind, a value with the version it is written in; both are
-int16. Kinds that are not known are for a later broker to read, and are passed over.
+A key begins with the number of its record type, a value with its version; both are int16. Types
+that this version does not know belong to a later one and are skipped.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _kinds: dict[type[Message], int] = {}
 
 
 class Stored(NamedTuple):
-    """A record as it was meant: its key, and its value unless that is over."""
+    """A decoded record: its key, and its value or None for a tombstone."""
 
     key: Message
     value: Message | None
@@ -36,9 +36,9 @@ def encode(key: Message, value: Message | None, version: int | None = None) -> C
 
 
 def decode(tables: Mapping[int, RecordFacts], record: CoordinatorRecord) -> Stored | None:
-    """Read a record; None where its kind is not known, `CorruptBatchError` where it is broken."""
+    """Read a record; None if its type is unknown. Raises `CorruptBatchError` if it is invalid."""
     if len(record.key) < _NUMBER.size:
-        raise CorruptBatchError("a coordinator's record has no kind")
+        raise CorruptBatchError("a coordinator record has no type")
     facts = tables.get(_NUMBER.unpack_from(record.key)[0])
     if facts is None:
         return None
@@ -48,7 +48,7 @@ def decode(tables: Mapping[int, RecordFacts], record: CoordinatorRecord) -> Stor
             return Stored(key, None)
         return Stored(key, _decode_value(record_class(facts.module, facts.value), record.value))
     except WireError as error:
-        raise CorruptBatchError(f"a coordinator's record cannot be read: {error}") from error
+        raise CorruptBatchError(f"a coordinator record cannot be decoded: {error}") from error
 
 
 def decode_group_record(record: CoordinatorRecord) -> Stored | None:
@@ -84,7 +84,7 @@ def _decode_value(cls: type[Message], content: bytes) -> Message:
     (version,) = _NUMBER.unpack_from(content)
     low, high = cls.VERSIONS
     if not low <= version <= high:
-        raise CorruptBatchError(f"{cls.__name__} has version {version}, which is not known")
+        raise CorruptBatchError(f"{cls.__name__} has version {version}, which is unknown")
     return decode_exact(cls, version, content, _NUMBER.size)
 
 

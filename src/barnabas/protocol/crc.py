@@ -1,7 +1,7 @@
-"""CRC-32C, from the extension module alone.
+"""Loads the CRC-32C function from the extension module of the package `crc32c`.
 
-The package `crc32c` looks up its own version when it is imported, which brings in sixty modules of
-the standard library, 5 MB of memory and a tenth of a broker's start; all we need is one function.
+Importing the package itself looks up its version, which imports sixty modules of the standard
+library and costs 5 MB of memory and a tenth of a broker's start.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ def _load() -> Callable[[Buffer], int]:
     folders = None if package is None else package.submodule_search_locations
     spec = None if folders is None else PathFinder.find_spec("_crc32c", folders)
     if spec is None or spec.loader is None:
-        from crc32c import crc32c as usual  # noqa: PLC0415 - the way for a package laid out anew
+        from crc32c import crc32c as usual  # noqa: PLC0415 - if the layout of the package changes
 
         return usual
     module = module_from_spec(spec)

@@ -1,7 +1,7 @@
-"""Who leads now, said beside an error (KIP-951): clients move on without asking for metadata.
+"""Encodes the current leader in an error response (KIP-951), so that clients need no metadata.
 
-Produce and Fetch name the leader and its epoch in a tag of each partition, and in a tag of the
-whole answer where those leaders listen.
+Produce and Fetch responses name the leader and its epoch in a tagged field of each partition, and
+the endpoints of these leaders in a tagged field of the response.
 """
 
 from collections.abc import Iterable
@@ -15,14 +15,14 @@ _INT = Struct(">i")
 
 
 class Leader(NamedTuple):
-    """A leader by its number, and since which epoch it leads."""
+    """The leader of a partition and its leader epoch."""
 
     node_id: int
     epoch: int
 
 
 class Endpoint(NamedTuple):
-    """Where a broker listens."""
+    """The address of a broker."""
 
     node_id: int
     host: str
@@ -36,7 +36,7 @@ def leader_tag(tag: int, leader: Leader) -> bytes:
 
 
 def endpoints_tag(tag: int, endpoints: Iterable[Endpoint]) -> bytes:
-    """Return the tagged field that says where leaders listen."""
+    """Return the tagged field with the endpoints of leaders."""
     listed = [_endpoint(endpoint) for endpoint in endpoints]
     content = uvarint(len(listed) + 1) + b"".join(listed)
     return uvarint(tag) + uvarint(len(content)) + content

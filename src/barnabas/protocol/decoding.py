@@ -1,4 +1,4 @@
-"""Turns the facts of a message into the source of its decoder.
+"""Generates the source of a decoder from the wire facts of a message.
 
 A decoder is straight-line code over `buf`, `pos` and `size`. Neighbouring fields of fixed
 size are read by one `unpack_from` right into the attributes, together with the length or
@@ -7,9 +7,9 @@ count that follows them:
     o0.error_code, o0.partition, n = unpack_from_hiB(buf, pos)
     pos += 7
 
-Truncation shows as `struct.error` or `IndexError`, or where a claimed length is compared
-with `size`; the frame around the code turns all of them into `WireError`. Every loop takes
-at least one byte a turn, and lists grow only by what was read.
+Truncated input raises `struct.error` or `IndexError`, or fails the check of a length against
+`size`; the generated function turns all of them into `WireError`. Every loop consumes at least
+one byte per iteration, and lists grow only by what was read.
 """
 
 from contextlib import AbstractContextManager, nullcontext
@@ -214,7 +214,7 @@ class _Decoder:
                 self.one_tag(cls, tagged, target, depth)
 
     def one_tag(self, cls: type[Message], tagged: list[Field], target: str, depth: int) -> None:
-        """Emit code for one tagged field; those that are not known are skipped."""
+        """Emit code for one tagged field; unknown tags are skipped."""
         self.line("tag, pos = uvarint(buf, pos)")
         self.line("n, pos = uvarint(buf, pos)")
         stop = f"stop{depth}"

@@ -1,16 +1,16 @@
-"""Turns the facts of a message into the source of its encoder.
+"""Generates the source of an encoder from the wire facts of a message.
 
 An encoder appends parts to a list and joins them once. Neighbouring fields of fixed size,
 lengths of non-flexible versions and empty tagged sections become one `pack`:
 
     w(pack_hiix(o2.error_code, o2.partition_index, o2.leader_id))
 
-The fast path checks only what would otherwise pass unseen: a uuid of the wrong length, and a
-value in a field that the version lacks. All else that is wrong makes Python raise somewhere;
-`explain` then walks the message to say which field it was.
+The encoder checks only what Python would not notice: a uuid of the wrong length, and a value in a
+field that the version lacks. Every other invalid value raises an exception; `explain` then walks
+the message to find the field.
 
-Where records go out, the list remembers their places, so that `parts` can hand them to a
-socket uncopied.
+The encoder notes the positions of records in the list, so that with `parts` they can be sent
+without being copied.
 """
 
 from struct import error as struct_error
@@ -38,7 +38,7 @@ def _absent(name: str, version: int) -> NoReturn:
 
 
 def _join_parts(parts: list[Any], places: list[int]) -> list[Any]:
-    """Join what lies between records, which stay as they are."""
+    """Join the parts between records; the records stay separate."""
     joined = []
     start = 0
     for place in places:
@@ -169,7 +169,7 @@ class _Encoder:
             self.run.append(("h" if string else "i", "len(s)"))
             self.flush()
         if field.kind == "records":
-            # Inside a tagged section records would be copied anyway; none are there today.
+            # Records inside a tagged section would be copied; no message has any there.
             assert self.sink == "w"
             self.line("places.append(len(parts))")
         self.line(f"{self.sink}(s)")

@@ -1,7 +1,7 @@
-"""Says which field of a message cannot be encoded.
+"""Finds the field that makes a message impossible to encode.
 
-Encoders check little, for speed. When one fails, the message is walked once more, slowly,
-and the first field that cannot go on the wire is named.
+Encoders check little, for speed. When one fails, this module walks the message again, slowly, and
+names the first invalid field.
 """
 
 import struct
@@ -13,7 +13,7 @@ from barnabas.protocol.primitives import STRING_LENGTH_MAX
 
 
 def explain(cls: type[Message], version: int, value: object, problem: Exception) -> ValueError:
-    """Return an error that names the field to blame."""
+    """Return an error that names the invalid field."""
     for fault in _struct_faults(cls, version, value, cls.__name__):
         return ValueError(f"{fault} (version {version})")
     return ValueError(f"{cls.__name__} cannot be encoded in version {version}: {problem}")

@@ -1,8 +1,8 @@
-"""Fetch by hand: a request read in one walk, an answer whose records stay where they are.
+"""A hand-written codec for Fetch that reads requests in one pass and does not copy records.
 
-Versions 4 to 18; flexible from 12, topic ids in place of names from 13. The answer is a list of
-chunks: bytes that frame the records, and slices of files that the edge sends by itself. The other
-side of it, as a follower sees it, is `replica_fetch.py`.
+Versions 4 to 18; flexible from 12, topic ids in place of names from 13. The response is a list of
+chunks: bytes around the records, and file slices that the server sends with sendfile. The codec of
+the follower, which writes requests and reads responses, is `replica_fetch.py`.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ LEADER_TAG = 1
 ENDPOINTS_TAG = 0
 HIGH_WATERMARK_FROM = 18
 HIGH_WATERMARK_TAG = 1
-UNSAID = (1 << 63) - 1
+UNKNOWN_HIGH_WATERMARK = (1 << 63) - 1
 
 TopicKey = str | bytes
 
@@ -44,7 +44,7 @@ _DIVERGING = Struct(">BBiqB")
 
 
 class FetchPartition(NamedTuple):
-    """From where on a consumer wants one partition."""
+    """The position of a consumer or follower in one partition."""
 
     partition: int
     leader_epoch: int
@@ -52,12 +52,12 @@ class FetchPartition(NamedTuple):
     last_fetched_epoch: int
     log_start_offset: int
     max_bytes: int
-    high_watermark: int = UNSAID
-    """How far a follower knows everything to be committed (KIP-1166)."""
+    high_watermark: int = UNKNOWN_HIGH_WATERMARK
+    """The high watermark that a follower knows (KIP-1166)."""
 
 
 class FetchRequest(NamedTuple):
-    """What a consumer wants to read, and how long it is willing to wait."""
+    """A Fetch request of a consumer or follower."""
 
     replica_id: int
     max_wait_ms: int
@@ -70,18 +70,18 @@ class FetchRequest(NamedTuple):
     forgotten: list[tuple[TopicKey, list[int]]]
     rack_id: str
     replica_epoch: int = -1
-    """The broker epoch of a follower that asks, so that an earlier life of it is not believed."""
+    """The broker epoch of a follower; the leader refuses requests from before its last restart."""
 
 
 class Diverging(NamedTuple):
-    """The last epoch that a leader shares with whoever asked, and where it ends (KIP-595)."""
+    """The largest epoch that leader and follower share, and its end offset (KIP-595)."""
 
     epoch: int
     end_offset: int
 
 
 class FetchResult(NamedTuple):
-    """What one partition is answered with."""
+    """The result for one partition."""
 
     partition: int
     error_code: int = 0
@@ -93,11 +93,11 @@ class FetchResult(NamedTuple):
     diverging: Diverging | None = None
     leader: Leader | None = None
     preferred_replica: int = -1
-    """Whom a consumer should rather ask, for it is nearer (KIP-392)."""
+    """The replica that the consumer should fetch from, because it is nearer (KIP-392)."""
 
 
 def parse_request(version: int, frame: memoryview, position: int) -> FetchRequest:
-    """Read the body of a request; raise `WireError` where it is none."""
+    """Read the body of a request; raise `WireError` if it is invalid."""
     try:
         return _Reader(version, frame, position).request()
     except (struct_error, IndexError, UnicodeDecodeError) as error:
@@ -105,7 +105,7 @@ def parse_request(version: int, frame: memoryview, position: int) -> FetchReques
 
 
 class _Reader:
-    """A position in a frame that moves on as fields are read."""
+    """Reads fields from a frame, one after the other."""
 
     __slots__ = ("flexible", "frame", "position", "version")
 
@@ -148,19 +148,19 @@ class _Reader:
         )
 
     def replica_state(self) -> tuple[int, int]:
-        """Read the last tagged section, for which follower asks."""
+        """Read the tagged section of the request: the follower's broker id and epoch."""
         found = self.tagged(REPLICA_STATE_TAG)
         return (-1, -1) if found is None else _REPLICA_STATE.unpack_from(self.frame, found)
 
     def high_watermark(self) -> int:
-        """Read the tagged section of a partition, for how far a follower knows it."""
+        """Read the tagged section of a partition: the high watermark that the follower knows."""
         found = self.tagged(HIGH_WATERMARK_TAG)
         if found is None or self.version < HIGH_WATERMARK_FROM:
-            return UNSAID
+            return UNKNOWN_HIGH_WATERMARK
         return int(_LONG.unpack_from(self.frame, found)[0])
 
     def tagged(self, wanted: int) -> int | None:
-        """Move behind a tagged section; return where a field of it begins, if it is there."""
+        """Skip a tagged section; return the position of one field in it, or None."""
         found = None
         count, position = read_uvarint(self.frame, self.position)
         for _ in range(count):
@@ -187,7 +187,7 @@ class _Reader:
             self.position = position + 32
             if frame[self.position] == 0:
                 self.position += 1
-                return FetchPartition._make((*fields, UNSAID))
+                return FetchPartition._make((*fields, UNKNOWN_HIGH_WATERMARK))
             return FetchPartition._make((*fields, self.high_watermark()))
         if self.version >= 9:
             index, epoch, offset, start, size = _PARTITION_V9.unpack_from(frame, position)
@@ -212,7 +212,7 @@ class _Reader:
             return self.string()
         self.position += 16
         if self.position > len(self.frame):
-            raise WireError("a topic id is cut short")
+            raise WireError("a topic id is truncated")
         return bytes(self.frame[self.position - 16 : self.position])
 
     def integer(self) -> int:
@@ -235,7 +235,7 @@ class _Reader:
         start = self.position
         self.position = start + max(0, length)
         if self.position > len(self.frame):
-            raise WireError(f"a string of {length} bytes reaches past the request")
+            raise WireError(f"a string of {length} bytes reaches past the end of the request")
         return str(self.frame[start : self.position], "utf-8")
 
     def tags(self) -> None:
@@ -263,7 +263,7 @@ def encode_response(
     session_id: int = 0,
     endpoints: Sequence[Endpoint] = (),
 ) -> list[Chunk]:
-    """Write the body of a response, with the records as slices between the bytes."""
+    """Return the body of a response as chunks; records are file slices between the bytes."""
     chunks: list[Chunk] = []
     head = bytearray()
     flexible = version >= FLEXIBLE_FROM

@@ -1,9 +1,9 @@
-"""The wire facts of a message, resolved for one version.
+"""Parses the wire facts of a message class for one version.
 
-`message.py` says how facts are spelled; here they become `Field` values that answer what a
-code generator asks: is the field there, may it be null, is its length a varint, what is its
-default. A field that a version lacks is still listed, since decoding sets its default and
-encoding must refuse to drop a value silently.
+`message.py` documents the format of the facts. Here they become `Field` values, which tell a code
+generator whether the field is present, may be null, has a varint length, and what its default is.
+A field that a version lacks is still listed: decoding sets its default, and encoding must not drop
+a value silently.
 """
 
 import sys
@@ -23,7 +23,7 @@ SCALAR_FORMATS = {
     "float64": "d",
     "uuid": "16s",
 }
-"""The fixed-size types, by their letters in `struct`."""
+"""The fixed-size types and their format characters for `struct`."""
 
 SCALAR_SIZES = {"?": 1, "b": 1, "B": 1, "h": 2, "H": 2, "i": 4, "I": 4, "q": 8, "d": 8, "16s": 16}
 
@@ -53,7 +53,7 @@ class Field:
 
     name: str
     kind: str
-    """A scalar type, or `struct`; of the elements where the field is an array."""
+    """A scalar type or `struct`; for an array, that of its elements."""
     array: bool
     struct: type[Message] | None
     present: bool
@@ -83,11 +83,11 @@ def covers(versions: str, version: int) -> bool:
 
 def fields_at(cls: type[Message], version: int) -> tuple[Field, ...]:
     """Return all fields of a class as they are in a version."""
-    return tuple(_field(cls, facts, version) for facts in cls.FIELDS)
+    return tuple(_field(cls, name, facts, version) for name, facts in cls.FIELDS.items())
 
 
-def _field(cls: type[Message], facts: str, version: int) -> Field:
-    name, kind, versions, *words = facts.split(" ")
+def _field(cls: type[Message], name: str, facts: str, version: int) -> Field:
+    kind, versions, *words = facts.split(" ")
     options = dict(word.partition("=")[::2] for word in words)
     array = kind.startswith("[]")
     element = kind.removeprefix("[]")
@@ -110,7 +110,7 @@ def _field(cls: type[Message], facts: str, version: int) -> Field:
 
 
 def struct_named(cls: type[Message], name: str) -> type[Message]:
-    """Return the class of this name beside another."""
+    """Return the class of this name in the module of another class."""
     return cast("type[Message]", getattr(sys.modules[cls.__module__], name))
 
 
@@ -142,7 +142,7 @@ def _minimum_size(field: Field, version: int) -> int:
 def element_minimum_size(field: Field, version: int) -> int:
     """Return the fewest bytes that one element of an array takes, and never 0.
 
-    It bounds a claimed count by the bytes that are there, before anything is allocated.
+    A decoder checks a count against it and the remaining bytes before it allocates anything.
     """
     if field.struct is not None:
         return max(1, minimum_size(field.struct, version))

@@ -1,4 +1,4 @@
-"""What stands in front of every request and response.
+"""The headers of requests and responses.
 
     request v1    api key, api version, correlation id, client id
     request v2    the same, then a tagged section; for flexible versions
@@ -6,9 +6,9 @@
     response v1   correlation id, tagged section; for flexible versions, but never ApiVersions
 
 The client id keeps its two-byte length even in v2, so that a broker can read the header of
-an ApiVersions request newer than itself. Such a request must be answered, not refused
-(KIP-511), so its header is read as far as it goes. Version 0 of the request header went with
-ControlledShutdown v0, which Kafka 4.0 removed.
+an ApiVersions request newer than itself. The broker must answer such a request (KIP-511), so it
+accepts a header that it cannot parse. Kafka 4.0 removed version 0 of the request header together
+with ControlledShutdown v0.
 """
 
 from struct import Struct
@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from barnabas.model.errors import WireError
 from barnabas.model.ports import Buffer
+from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.apis import APIS
 from barnabas.protocol.primitives import bad_length, skip_tags
 
@@ -39,17 +40,25 @@ class RequestHeader(NamedTuple):
 
 
 class UnknownApiError(WireError):
-    """A request for an API that the protocol does not have, or has no more."""
+    """A request for an API that this broker does not know."""
 
     def __init__(self, api_key: int, api_version: int, correlation_id: int) -> None:
-        super().__init__(f"no API has key {api_key} (version {api_version})")
+        super().__init__(f"{_api_name(api_key)} is not served (version {api_version})")
         self.api_key = api_key
         self.api_version = api_version
         self.correlation_id = correlation_id
 
 
+def _api_name(api_key: int) -> str:
+    """Return the name that Kafka's documentation has for an API, or its key."""
+    try:
+        return ApiKey(api_key).name.title().replace("_", "")
+    except ValueError:
+        return f"API key {api_key}"
+
+
 def parse_request_header(frame: Buffer) -> RequestHeader:
-    """Read the header of a request; a version that the API lacks is the caller's to refuse."""
+    """Read the header of a request; the caller checks whether the version is served."""
     try:
         api_key, api_version, correlation_id = _FIXED.unpack_from(frame, 0)
     except struct_error:

@@ -3,7 +3,7 @@
     key    version int16, type int16        0 abort, 1 commit
     value  version int16, coordinator epoch int32
 
-Consumers that read committed records only go by them; nobody is shown them.
+A read_committed consumer uses them to skip aborted records; clients never return them to users.
 """
 
 import struct
@@ -21,7 +21,7 @@ _VALUE = struct.Struct(">hi")
 
 
 class EndMarker(NamedTuple):
-    """What a marker says."""
+    """The content of a marker."""
 
     kind: int
     coordinator_epoch: int
@@ -42,15 +42,15 @@ def build_marker(
 
 
 def parse_marker(batch: Buffer, header: BatchHeader) -> EndMarker:
-    """Read a control batch; raise `CorruptBatchError` where it ends nothing."""
+    """Read a control batch; raise `CorruptBatchError` if it is not a marker."""
     first = next(records(batch, header), None)
     try:
         if first is None or first.key is None or first.value is None:
-            raise CorruptBatchError(f"a control batch at offset {header.base_offset} says nothing")
+            raise CorruptBatchError(f"control batch at offset {header.base_offset} is empty")
         _, kind = _KEY.unpack_from(first.key)
         _, coordinator_epoch = _VALUE.unpack_from(first.value)
     except struct.error as error:
         raise CorruptBatchError(
-            f"the marker at offset {header.base_offset} is cut short"
+            f"the marker at offset {header.base_offset} is truncated"
         ) from error
     return EndMarker(kind, coordinator_epoch)

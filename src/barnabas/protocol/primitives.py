@@ -1,8 +1,8 @@
-"""Varints, tagged sections and packed arrays: what compiled codecs call at run time.
+"""Functions that compiled codecs call at run time: varints, tagged sections and packed arrays.
 
 Lengths in flexible versions are unsigned varints of seven bits a byte, lowest first, of
-length + 1, so that 0 is null. Nearly all fit one byte; compiled codecs read that byte
-themselves and come here only for longer ones.
+length + 1, so that 0 is null. Nearly all fit one byte; compiled codecs read that byte inline and
+call these functions only for longer ones.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from barnabas.model.ports import Buffer
 VARINT_BYTES_MAX = 5
 STRING_LENGTH_MAX = 0x7FFF
 CACHED_COUNT_MAX = 64
-"""Peers choose how long arrays are; only short ones may leave something behind in memory."""
+"""Clients choose the length of arrays, so only packers of short ones are cached."""
 
 ONE_BYTE = tuple(bytes([value]) for value in range(128))
 
@@ -47,7 +47,7 @@ def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
         if byte < 128:
             return value, index + 1
         shift += 7
-    raise WireError("a varint runs over five bytes")
+    raise WireError("a varint is longer than five bytes")
 
 
 def read_string_length(buffer: Buffer, position: int) -> tuple[int, int]:
@@ -67,7 +67,7 @@ def string_length(length: int) -> bytes:
 
 
 def skip_tags(buffer: Buffer, position: int, size: int) -> int:
-    """Return the position after a tagged section of which nothing is known."""
+    """Return the position after a tagged section whose tags are all unknown."""
     count, position = read_uvarint(buffer, position)
     for _ in range(count):
         _, position = read_uvarint(buffer, position)
@@ -82,7 +82,7 @@ def bad_length(name: str, length: int) -> NoReturn:
     """Refuse a length that is negative where null is not allowed, or beyond the end."""
     if length == -1:
         raise WireError(f"{name} is null")
-    raise WireError(f"{name} claims a length of {length}, which the bytes do not hold")
+    raise WireError(f"{name} claims a length of {length}, more than the bytes that are left")
 
 
 def bad_tag(name: str) -> NoReturn:

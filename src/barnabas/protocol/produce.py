@@ -1,8 +1,8 @@
-"""Produce by hand: the request that carries every byte there is, read without copying one.
+"""A hand-written codec for Produce that reads requests without copying records.
 
-Versions 3 to 13; flexible from 9, topic ids in place of names from 13. Record batches stay
-views of the frame, for the log to stamp in place. The generated codec says the same in more
-time, and the tests hold the two against each other.
+Versions 3 to 13; flexible from 9, topic ids in place of names from 13. Record batches are views of
+the frame, and the log sets their offsets in place. The generated codec gives the same results more
+slowly; the tests compare the two.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,14 +28,14 @@ _INDEX_LENGTH = Struct(">ii")
 
 
 class ProduceTopic(NamedTuple):
-    """Batches for one topic, which is known by its name or, from version 13 on, by its id."""
+    """Batches for one topic, identified by its name or, from version 13 on, by its id."""
 
     key: str | bytes
     partitions: list[tuple[int, memoryview | None]]
 
 
 class ProduceRequest(NamedTuple):
-    """What a producer wants written, and how sure it wants to be."""
+    """A Produce request."""
 
     transactional_id: str | None
     acks: int
@@ -44,7 +44,7 @@ class ProduceRequest(NamedTuple):
 
 
 class PartitionResult(NamedTuple):
-    """What became of one partition's batch."""
+    """The result for one partition."""
 
     partition: int
     error_code: int = 0
@@ -53,13 +53,13 @@ class PartitionResult(NamedTuple):
     log_start_offset: int = -1
     message: str | None = None
     leader: Leader | None = None
-    """Who leads instead, where that is why the batch was refused."""
+    """The current leader, if the batch was refused because this broker does not lead."""
     record_errors: Sequence[tuple[int, str]] = ()
-    """Which records are why the batch was refused, by their place in it; from version 8 on."""
+    """The records that caused the refusal, by their index in the batch; from version 8 on."""
 
 
 def parse_request(version: int, frame: memoryview, position: int) -> ProduceRequest:
-    """Read the body of a request; raise `WireError` where it is none."""
+    """Read the body of a request; raise `WireError` if it is invalid."""
     try:
         if version >= FLEXIBLE_FROM:
             return _parse_flexible(version, frame, position)
@@ -86,7 +86,7 @@ def _parse_classic(frame: memoryview, position: int) -> ProduceRequest:
                 continue
             end = position + length
             if end > len(frame):
-                raise WireError(f"records of {length} bytes reach past the request")
+                raise WireError(f"records of {length} bytes reach past the end of the request")
             partitions.append((index, frame[position:end]))
             position = end
         topics.append(ProduceTopic(name or "", partitions))
@@ -115,7 +115,9 @@ def _parse_flexible(version: int, frame: memoryview, position: int) -> ProduceRe
             else:
                 end = position + length - 1
                 if end > len(frame):
-                    raise WireError(f"records of {length - 1} bytes reach past the request")
+                    raise WireError(
+                        f"records of {length - 1} bytes reach past the end of the request"
+                    )
                 records, position = frame[position:end], end
             position = _tags(frame, position)
             partitions.append((index, records))

@@ -1,4 +1,6 @@
-"""Record batches, version 2: the unit that travels from producer to disk to consumer as it is.
+"""Reads and builds record batches, version 2.
+
+A batch goes from the producer to disk and to consumers unchanged. Its layout:
 
     0  base offset      8   length 12 bytes on   12  leader epoch   16  magic    17  crc
     21 attributes       23  last offset delta    27  base timestamp 35  max timestamp
@@ -6,8 +8,8 @@
     61 records
 
 The CRC-32C covers byte 21 to the end, so that base offset and leader epoch can be stamped in
-place. The hot path reads headers alone; what touches single records is for compaction, exact
-timestamp look-ups, and tools.
+place. Produce and Fetch read only headers; compaction, exact timestamp look-ups and tools read
+single records.
 """
 
 import struct
@@ -32,15 +34,22 @@ CONTROL = 0x20
 IN_TRANSACTION = TRANSACTIONAL | CONTROL
 DELETE_HORIZON = 0x40
 
-_OFFSET = struct.Struct(">q")
-_CONTROL_KEY = struct.Struct(">hh")
-_EPOCH_AT_12 = struct.Struct(">i")
-_CRC_AT_17 = struct.Struct(">I")
-_ATTRIBUTES_AT_21 = struct.Struct(">h")
-_LENGTH_AT_8 = struct.Struct(">i")
-_PRODUCER_AT_43 = struct.Struct(">qh")
+MAGIC_AT = 16
 ATTRIBUTES_AT = 22
 """The lower byte of the attributes. All that are defined are in it."""
+_LENGTH_AT = 8
+_EPOCH_AT = 12
+_CRC_AT = 17
+_BOTH_ATTRIBUTES_AT = CRC_FROM
+_MAX_TIMESTAMP_AT = 35
+_PRODUCER_AT = 43
+
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+_UINT32 = struct.Struct(">I")
+_INT64 = struct.Struct(">q")
+_PRODUCER = struct.Struct(">qh")
+_CONTROL_KEY = struct.Struct(">hh")
 
 assert HEADER_BYTES == 61
 
@@ -69,7 +78,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_offset(self) -> int:
-        """The offset of the last record, or of the last there was before compaction."""
+        """The offset of the last record, which compaction may have removed."""
         return self.base_offset + self.last_offset_delta
 
     @property
@@ -96,7 +105,7 @@ class BatchHeader(NamedTuple):
 
 
 class Record(NamedTuple):
-    """One record, with its place in the log made absolute."""
+    """One record with its absolute offset and timestamp."""
 
     offset: int
     timestamp: int
@@ -105,7 +114,7 @@ class Record(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-# What `BatchHeader._make` does, without looking it up: this runs once a batch.
+# `BatchHeader._make` without the attribute look-up, since this runs for every batch.
 _new_header = tuple.__new__
 
 
@@ -115,13 +124,13 @@ def parse_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 
 
 def is_transactional(batch: Buffer) -> bool:
-    """Tell whether bytes are a batch, as far as their number says, and part of a transaction."""
+    """Tell whether a batch is transactional; bytes shorter than a header are not."""
     return len(batch) >= HEADER_BYTES and bool(batch[ATTRIBUTES_AT] & TRANSACTIONAL)
 
 
 def producer_of(batch: Buffer) -> tuple[int, int]:
     """Return the id and the epoch of the producer of a batch."""
-    producer_id, producer_epoch = _PRODUCER_AT_43.unpack_from(batch, 43)
+    producer_id, producer_epoch = _PRODUCER.unpack_from(batch, _PRODUCER_AT)
     return producer_id, producer_epoch
 
 
@@ -130,34 +139,47 @@ def checksum(batch: Buffer) -> int:
     return crc32c(memoryview(batch)[CRC_FROM:])
 
 
+def write_checksum(batch: bytearray | memoryview) -> None:
+    """Write the CRC-32C of a batch into its header."""
+    _UINT32.pack_into(batch, _CRC_AT, checksum(batch))
+
+
+def write_header(batch: bytearray, header: BatchHeader) -> None:
+    """Write a header in front of the records of a batch, with the checksum that belongs there."""
+    HEADER.pack_into(batch, 0, *header)
+    write_checksum(batch)
+
+
 def verify(batch: Buffer, header: BatchHeader) -> None:
     """Raise `CorruptBatchError` unless the batch is whole and matches its checksum."""
     if header.magic != MAGIC:
         raise CorruptBatchError(
-            f"magic {header.magic} at offset {header.base_offset}; only 2 is known"
+            f"magic {header.magic} at offset {header.base_offset}; only 2 is supported"
         )
     if header.size != len(batch):
-        raise CorruptBatchError(f"batch of {len(batch)} bytes says it has {header.size}")
+        raise CorruptBatchError(
+            f"batch of {len(batch)} bytes has the length {header.size} in its header"
+        )
     if checksum(batch) != header.crc:
         raise CorruptBatchError(f"checksum mismatch at offset {header.base_offset}")
 
 
 def stamp(buffer: bytearray | memoryview, position: int, base_offset: int, epoch: int) -> None:
-    """Set where the batch starts and who leads: the checksum covers neither."""
-    _OFFSET.pack_into(buffer, position, base_offset)
-    _EPOCH_AT_12.pack_into(buffer, position + 12, epoch)
+    """Set base offset and leader epoch, which the checksum does not cover."""
+    _INT64.pack_into(buffer, position, base_offset)
+    _INT32.pack_into(buffer, position + _EPOCH_AT, epoch)
 
 
 def stamp_append_time(batch: bytearray | memoryview, now_ms: int) -> None:
-    """Mark every record as appended now: no recompression, only a new checksum."""
-    (attributes,) = _ATTRIBUTES_AT_21.unpack_from(batch, 21)
-    _ATTRIBUTES_AT_21.pack_into(batch, 21, attributes | LOG_APPEND_TIME)
-    _OFFSET.pack_into(batch, 35, now_ms)
-    _CRC_AT_17.pack_into(batch, 17, checksum(batch))
+    """Set the append time of every record; only the checksum has to be computed again."""
+    (attributes,) = _INT16.unpack_from(batch, _BOTH_ATTRIBUTES_AT)
+    _INT16.pack_into(batch, _BOTH_ATTRIBUTES_AT, attributes | LOG_APPEND_TIME)
+    _INT64.pack_into(batch, _MAX_TIMESTAMP_AT, now_ms)
+    write_checksum(batch)
 
 
 def batches(buffer: Buffer) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """Walk whole batches that lie one after the other; a cut one at the end is left out."""
+    """Yield consecutive whole batches; a truncated batch at the end is ignored."""
     view = memoryview(buffer)
     position = 0
     while position + HEADER_BYTES <= len(view):
@@ -171,9 +193,9 @@ def batches(buffer: Buffer) -> Iterator[tuple[BatchHeader, memoryview]]:
 
 
 def records(batch: Buffer, header: BatchHeader, limit: int = OUTPUT_BYTES_MAX) -> Iterator[Record]:
-    """Open a batch and walk its records."""
+    """Decompress a batch and yield its records."""
     if header.codec > Codec.ZSTD:
-        raise CorruptBatchError(f"codec {header.codec} is not known")
+        raise CorruptBatchError(f"codec {header.codec} is unknown")
     body = decompress(Codec(header.codec), memoryview(batch)[HEADER_BYTES:], limit)
     append_time = header.max_timestamp if header.attributes & LOG_APPEND_TIME else None
     position = 0
@@ -185,12 +207,12 @@ def records(batch: Buffer, header: BatchHeader, limit: int = OUTPUT_BYTES_MAX) -
                 raise CorruptBatchError("a record reaches past the end of its batch")
             record, position = _record(body, position, header, append_time)
             if position != end:
-                raise CorruptBatchError("a record is not as long as it says")
+                raise CorruptBatchError("the length of a record does not match its content")
             yield record
         if position != len(body):
             raise CorruptBatchError("bytes follow the last record of a batch")
     except (IndexError, UnicodeDecodeError) as error:
-        raise CorruptBatchError("a record is cut short") from error
+        raise CorruptBatchError("a record is truncated") from error
 
 
 def _record(
@@ -254,12 +276,12 @@ def _short() -> Iterator[bytes]:
 
 
 SHORT = tuple(_short())
-"""The varints that nearly all lengths are."""
+"""The varints of small numbers, which nearly all lengths are."""
 NULL = b"\x01"
-"""The varint -1, the length of nothing."""
+"""The varint -1, the length of a null key or value."""
 
 
-def build(  # noqa: PLR0913 - a batch has this many facts
+def build(  # noqa: PLR0913 - a batch header has this many fields
     content: Iterable[Record],
     *,
     codec: Codec = Codec.NONE,
@@ -272,7 +294,7 @@ def build(  # noqa: PLR0913 - a batch has this many facts
     producer_epoch: int = -1,
     base_sequence: int = -1,
 ) -> bytearray:
-    """Make a batch of records whose offsets ascend; gaps are kept, as compaction needs."""
+    """Build a batch of records in ascending order of offsets; gaps between offsets are kept."""
     items = list(content)
     first = items[0].offset if base_offset is None else base_offset
     last = items[-1].offset if last_offset is None else last_offset
@@ -282,24 +304,22 @@ def build(  # noqa: PLR0913 - a batch has this many facts
         _write_record(body, record, first, base_time)
     packed = compress(codec, body)
     batch = bytearray(HEADER_BYTES) + packed
-    HEADER.pack_into(
-        batch,
-        0,
-        first,
-        len(batch) - LENGTH_OVERHEAD,
-        leader_epoch,
-        MAGIC,
-        0,
-        (attributes & ~CODEC_MASK) | codec,
-        last - first,
-        base_time,
-        max((record.timestamp for record in items), default=base_time),
-        producer_id,
-        producer_epoch,
-        base_sequence,
-        len(items),
+    header = BatchHeader(
+        base_offset=first,
+        length=len(batch) - LENGTH_OVERHEAD,
+        leader_epoch=leader_epoch,
+        magic=MAGIC,
+        crc=0,
+        attributes=(attributes & ~CODEC_MASK) | codec,
+        last_offset_delta=last - first,
+        base_timestamp=base_time,
+        max_timestamp=max((record.timestamp for record in items), default=base_time),
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        record_count=len(items),
     )
-    _CRC_AT_17.pack_into(batch, 17, checksum(batch))
+    write_header(batch, header)
     return batch
 
 
@@ -311,9 +331,9 @@ def build_own(
     producer_id: int = -1,
     producer_epoch: int = -1,
 ) -> bytearray:
-    """Make what `build` makes of keys and values without headers, all of one time, but quickly.
+    """Build a batch from keys and values without headers, all with one timestamp.
 
-    Coordinators write such batches, a few records at a time and very often.
+    The result is that of `build`, but faster: coordinators often write such small batches.
     """
     body, count = own_body(pairs)
     return seal_own(
@@ -327,7 +347,7 @@ def build_own(
 
 
 def own_body(pairs: Iterable[tuple[bytes, bytes | None]]) -> tuple[bytes, int]:
-    """Return the records of such a batch, and how many they are."""
+    """Return the encoded records of such a batch, and their count."""
     parts: list[bytes] = []
     number = -1
     for number, (key, value) in enumerate(pairs):
@@ -349,17 +369,17 @@ def seal_own(
     producer_id: int = -1,
     producer_epoch: int = -1,
 ) -> bytearray:
-    """Put a header in front of such records."""
+    """Return a batch: a header and these records."""
     length = HEADER_BYTES - LENGTH_OVERHEAD + len(body)
     facts = (timestamp, timestamp, producer_id, producer_epoch, -1, count)
     batch = bytearray(HEADER.pack(0, length, -1, MAGIC, 0, attributes, count - 1, *facts))
     batch += body
-    _CRC_AT_17.pack_into(batch, 17, checksum(batch))
+    write_checksum(batch)
     return batch
 
 
 def _size(number: int) -> bytes:
-    """Return a number that is not negative as a varint."""
+    """Return a non-negative number as a varint."""
     if number < len(SHORT):
         return SHORT[number]
     target = bytearray()
@@ -368,10 +388,10 @@ def _size(number: int) -> bytes:
 
 
 def control_type(batch: Buffer, header: BatchHeader) -> int:
-    """Return what a control batch says: 0 abort, 1 commit."""
+    """Return the type of a control batch: 0 abort, 1 commit."""
     first = next(iter(records(batch, header)), None)
     if first is None or first.key is None or len(first.key) < _CONTROL_KEY.size:
-        raise CorruptBatchError(f"a control batch at offset {header.base_offset} says nothing")
+        raise CorruptBatchError(f"control batch at offset {header.base_offset} is empty")
     kind: int = _CONTROL_KEY.unpack_from(first.key)[1]
     return kind
 
@@ -399,9 +419,9 @@ def _write_bytes(content: bytearray, value: bytes | None) -> None:
 
 
 def repacked(batch: Buffer, header: BatchHeader, codec: Codec, content: bytes) -> bytearray:
-    """Return the same batch around its records as another codec has packed them."""
+    """Return the batch with its records as another codec has compressed them."""
     packed = bytearray(memoryview(batch)[:HEADER_BYTES]) + content
-    _LENGTH_AT_8.pack_into(packed, 8, len(packed) - LENGTH_OVERHEAD)
-    _ATTRIBUTES_AT_21.pack_into(packed, 21, (header.attributes & ~CODEC_MASK) | codec)
-    _CRC_AT_17.pack_into(packed, 17, checksum(packed))
+    _INT32.pack_into(packed, _LENGTH_AT, len(packed) - LENGTH_OVERHEAD)
+    _INT16.pack_into(packed, _BOTH_ATTRIBUTES_AT, (header.attributes & ~CODEC_MASK) | codec)
+    write_checksum(packed)
     return packed

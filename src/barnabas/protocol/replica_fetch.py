@@ -1,7 +1,7 @@
-"""Fetch as a follower sees it: the request it writes, and the answer it reads.
+"""The follower's codec for Fetch: writes requests and reads responses.
 
-Version 18 alone, since all brokers of a cluster are of one make. Record batches of an answer stay
-views of the frame they came in; the generated codec would copy them.
+Only version 18, which all brokers of a cluster serve. The record batches of a response are views of
+its frame; the generated codec would copy them.
 """
 
 from struct import Struct
@@ -35,7 +35,7 @@ _LEADER = Struct(">ii")
 
 
 class Copied(NamedTuple):
-    """What a leader answers for one partition."""
+    """The leader's result for one partition."""
 
     topic_id: bytes
     partition: int
@@ -48,7 +48,7 @@ class Copied(NamedTuple):
 
 
 class FetchResponse(NamedTuple):
-    """What a leader answers to a follower."""
+    """A Fetch response of the leader to a follower."""
 
     error_code: int
     session_id: int
@@ -90,7 +90,7 @@ def encode_request(request: FetchRequest) -> bytes:
 
 
 def parse_response(body: memoryview) -> FetchResponse:
-    """Read the body of an answer; raise `WireError` where it is none."""
+    """Read the body of a response; raise `WireError` if it is invalid."""
     try:
         return _Reader(body).response()
     except (struct_error, IndexError) as error:
@@ -103,7 +103,7 @@ def _topic_id(key: str | bytes) -> bytes:
 
 
 class _Reader:
-    """A position in an answer that moves on as fields are read."""
+    """Reads fields from a response, one after the other."""
 
     __slots__ = ("body", "position")
 
@@ -128,7 +128,7 @@ class _Reader:
         for _ in range(self.count()):
             self.taken(_ABORTED_BYTES)
             self.skip_tags()
-        self.taken(_INT.size)  # whom a consumer should rather ask
+        self.taken(_INT.size)  # the preferred read replica, which is for consumers
         records = self.taken(max(0, self.count()))
         diverging, leader = self.tags()
         return Copied(

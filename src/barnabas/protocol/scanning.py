@@ -1,11 +1,11 @@
-"""Reading records without making any: lengths, timestamps, and whether there is a key.
+"""Scans the encoded records of a batch without building `Record` objects.
 
 A record begins with its length, one byte of attributes, its timestamp and its offset, both as
-distances from those of its batch; then come key, value and headers, each behind its length. All
-numbers are zigzag varints: the lowest bit is the sign, and -1 is the length of what is absent.
+differences from those of its batch; then key, value and headers follow, each after its length. All
+numbers are zigzag varints: the lowest bit is the sign, and -1 is the length of a null value.
 
-Each function looks at a limited number of records and tells where to go on, so that a batch of many
-records can be looked at in several events (`model/steps.py`).
+Each function scans a limited number of records and returns the position of the next one, so that a
+large batch can be scanned in several events (`model/steps.py`).
 """
 
 from collections.abc import Iterator
@@ -17,19 +17,19 @@ from barnabas.model.steps import Steps
 from barnabas.protocol.compression import Codec, compress, decompress
 
 RECORD_BYTES_MIN = 7
-"""A length, attributes, timestamp, offset, no key, no value and no headers: a byte each."""
+"""Length, attributes, timestamp, offset, null key, null value, header count: one byte each."""
 SMALL_PACKED_BYTES = 16 * 1024
 SMALL_UNPACKED_BYTES = 64 * 1024
-"""What is at most this large is packed and unpacked within an event."""
+"""Up to this size, records are compressed and decompressed on the event loop."""
 
 Deltas = tuple[int, int]
-"""How far a record's timestamp and its offset are from those of its batch."""
+"""The timestamp and offset of a record, as differences from those of its batch."""
 
 
 def unpacked(codec: Codec, content: Buffer, limit: int) -> Steps[bytes]:
-    """Unpack records; a small batch here, a large one on a thread.
+    """Decompress records: a small batch at once, a large one on a thread.
 
-    Raises `TooLargeError` where they take more than the limit.
+    Raises `TooLargeError` if they are larger than the limit.
     """
     if codec is Codec.NONE:
         return decompress(codec, content, limit)
@@ -37,13 +37,13 @@ def unpacked(codec: Codec, content: Buffer, limit: int) -> Steps[bytes]:
         try:
             return decompress(codec, content, min(limit, SMALL_UNPACKED_BYTES))
         except TooLargeError:
-            pass  # a small batch, but not a small number of bytes
+            pass  # the compressed batch is small, but not its content
     body: bytes = yield partial(decompress, codec, content, limit)
     return body
 
 
 def packed(codec: Codec, body: Buffer, level: int | None) -> Steps[bytes]:
-    """Pack records; a small batch here, a large one on a thread."""
+    """Compress records: a small batch at once, a large one on a thread."""
     if len(body) <= SMALL_PACKED_BYTES or codec is Codec.NONE:
         return compress(codec, body, level)
     content: bytes = yield partial(compress, codec, body, level)
@@ -53,10 +53,10 @@ def packed(codec: Codec, body: Buffer, level: int | None) -> Steps[bytes]:
 def first_timestamp(
     body: bytes, position: int, count: int, least: int, offsets: range
 ) -> tuple[int, Deltas | None]:
-    """Look for the first record whose timestamp is at least so far from that of its batch.
+    """Find the first record whose timestamp delta is at least `least`, among `count` records.
 
-    Records whose offsets are not in the range are passed over. Returns where to go on after so many
-    records, and what was found.
+    Records with offsets outside the range are skipped. Returns the position after the last record
+    that was read, and the record that was found.
     """
     try:
         for _ in range(count):
@@ -78,16 +78,16 @@ def first_timestamp(
                     return end, (delta, offset)
             position = end
     except IndexError as error:
-        raise CorruptBatchError("a record is cut short") from error
+        raise CorruptBatchError("a record is truncated") from error
     return position, None
 
 
 def largest_timestamp(
     body: bytes, position: int, count: int, best: Deltas | None, offsets: range
 ) -> tuple[int, Deltas | None]:
-    """Look for the first record with the largest timestamp, among so many and the best so far.
+    """Find the first record with the largest timestamp, among `count` records and `best`.
 
-    Records whose offsets are not in the range are passed over. Returns where to go on and the best.
+    Records with offsets outside the range are skipped. Returns the next position and the record.
     """
     try:
         for _ in range(count):
@@ -109,12 +109,12 @@ def largest_timestamp(
                     best = (delta, offset)
             position = end
     except IndexError as error:
-        raise CorruptBatchError("a record is cut short") from error
+        raise CorruptBatchError("a record is truncated") from error
     return position, best
 
 
 def skip_records(body: bytes, position: int, count: int) -> int:
-    """Pass over so many records by their lengths; return where to go on."""
+    """Skip records by their lengths; return the position of the next one."""
     try:
         for _ in range(count):
             length = body[position]
@@ -125,18 +125,18 @@ def skip_records(body: bytes, position: int, count: int) -> int:
                 raise CorruptBatchError("a record has a negative length")
             position += length >> 1
     except IndexError as error:
-        raise CorruptBatchError("a record is cut short") from error
+        raise CorruptBatchError("a record is truncated") from error
     return position
 
 
 def check_end(body: bytes, position: int) -> None:
-    """Refuse records that end elsewhere than the bytes that hold them."""
+    """Raise `CorruptBatchError` unless the records end at the end of the batch."""
     if position != len(body):
         raise CorruptBatchError("the records do not fill their batch exactly")
 
 
 def portions(count: int, size: int) -> Iterator[int]:
-    """Share out a number in portions."""
+    """Divide a count into portions of at most `size`."""
     while count > 0:
         yield min(count, size)
         count -= size
@@ -179,31 +179,31 @@ class RecordCheck:
         self._times = times
         self._named_max = named_max
         self._number = 0
-        self._headers = 0  # of the record that was begun, those to come
-        self._end = 0  # where that record ends
+        self._headers = 0  # headers of the current record that are not checked yet
+        self._end = 0  # the end of the current record
         self.out_of_range: list[tuple[int, int]] = []
-        """The place of a record in its batch, and how far its timestamp is from the batch's."""
+        """The index of each record in its batch, and its timestamp delta."""
         self.out_of_range_count = 0
         self.without_key: list[int] = []
         self.without_key_count = 0
 
     def look(self, units: int) -> bool:
-        """Check so many records and headers; tell whether there are more.
+        """Check up to `units` records and headers; return whether more remain.
 
-        Raises `CorruptBatchError` where they cannot be read.
+        Raises `CorruptBatchError` if they are invalid.
         """
         try:
             while units > 0 and self._number < self._count:
                 units -= self._skip_headers(units) if self._headers else self._look(units)
         except (IndexError, UnicodeDecodeError) as error:
-            raise CorruptBatchError("a record is cut short") from error
+            raise CorruptBatchError("a record is truncated") from error
         if self._number < self._count:
             return True
         check_end(self._body, self._position)
         return False
 
     def _look(self, units: int) -> int:  # noqa: C901, PLR0912, PLR0915 - calls would double its cost
-        """Check records up to one that has headers; return how many were begun."""
+        """Check records up to the first one with headers; return how many were read."""
         body, position, number = self._body, self._position, self._number
         low, high, taken = self._times or (0, 0, 0)
         checks_time = self._times is not None
@@ -254,13 +254,13 @@ class RecordCheck:
                 self._position, self._number = position, number
                 return number - first + 1
             if position != end:
-                raise CorruptBatchError("a record is not as long as it says")
+                raise CorruptBatchError("the length of a record does not match its content")
             number += 1
         self._position, self._number = position, number
         return number - first
 
     def _skip_headers(self, units: int) -> int:
-        """Check headers of the record that was begun; return how many."""
+        """Check headers of the current record; return how many."""
         body, position = self._body, self._position
         count = min(units, self._headers)
         for _ in range(count):
@@ -271,7 +271,7 @@ class RecordCheck:
         self._position = position
         if not self._headers:
             if position != self._end:
-                raise CorruptBatchError("a record is not as long as it says")
+                raise CorruptBatchError("the length of a record does not match its content")
             self._number += 1
         return count
 
@@ -287,7 +287,7 @@ class RecordCheck:
 
 
 def _rest(body: bytes, position: int, byte: int) -> tuple[int, int]:
-    """Read the rest of a varint, whose first byte is known; the sign stays the lowest bit."""
+    """Read the rest of a varint after its first byte; the lowest bit of the result is the sign."""
     raw, shift = byte & 0x7F, 7
     while byte & 0x80:
         if shift > 63:
@@ -302,12 +302,12 @@ def _rest(body: bytes, position: int, byte: int) -> tuple[int, int]:
 def _offset(body: bytes, position: int, end: int) -> int:
     raw, position = _rest(body, position + 1, body[position])
     if position > end:
-        raise CorruptBatchError("a record is not as long as it says")
+        raise CorruptBatchError("the length of a record does not match its content")
     return (raw >> 1) ^ -(raw & 1)
 
 
 def _field(body: bytes, position: int) -> tuple[bytes, int]:
-    """Return the name or the value of a header, and where the next thing begins."""
+    """Return the name or the value of a header, and the position after it."""
     length, position = _rest(body, position + 1, body[position])
     if length & 1:
         return b"", position

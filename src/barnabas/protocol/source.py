@@ -1,4 +1,4 @@
-"""Python source under construction, with the constants that it refers to."""
+"""A builder of Python source code and of the constants that the code uses."""
 
 import struct
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Source:
-    """Lines of one function, and the names they use."""
+    """The lines of one function, and the names that they use."""
 
     def __init__(self, names: dict[str, Any]) -> None:
         self.names = dict(names)
@@ -16,12 +16,12 @@ class Source:
         self._serial = 0
 
     def line(self, text: str) -> None:
-        """Add a line at the present depth."""
+        """Add a line at the current indentation."""
         self._lines.append("    " * self._depth + text)
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """Indent what is added inside, below a line that ends in a colon."""
+        """Add a line that ends in a colon, and indent the lines added inside."""
         self.line(head + ":")
         self._depth += 1
         start = len(self._lines)

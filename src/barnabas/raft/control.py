@@ -1,10 +1,10 @@
-"""Control batches of the metadata log: what the quorum writes about itself.
+"""Control batches of the metadata log: leader changes, voter sets, snapshot header and footer.
 
     key    version int16, type int16     2 leader change, 3 and 4 a snapshot's first and last,
                                          6 the voters (KIP-595, KIP-630, KIP-853)
     value  the message, in the version its first field names
 
-Nobody but raft reads them; what it committed for others is in all the other batches.
+Only Raft reads them. The records for the listener are in the other batches.
 """
 
 import struct
@@ -35,7 +35,7 @@ _NUMBERS = {cls: number for number, (cls, _) in _KINDS.items()}
 def build_control(
     messages: Sequence[Message], now_ms: int, headers: Headers = (), *, epoch: int = -1
 ) -> bytearray:
-    """Make a control batch of messages."""
+    """Build a control batch of messages."""
     content = []
     for number, message in enumerate(messages):
         kind = _NUMBERS[type(message)]
@@ -45,11 +45,11 @@ def build_control(
 
 
 def control_messages(batch: Buffer, header: BatchHeader) -> list[Message]:
-    """Read the messages of a control batch; those of a kind that is not known are left out."""
+    """Read the messages of a control batch; unknown types are skipped."""
     found = []
     for record in records(batch, header):
         if record.key is None or len(record.key) < _KEY.size:
-            raise CorruptBatchError(f"a control record at offset {record.offset} says nothing")
+            raise CorruptBatchError(f"a control record at offset {record.offset} has no type")
         known = _KINDS.get(_KEY.unpack_from(record.key)[1])
         if known is not None:
             try:

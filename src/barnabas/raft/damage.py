@@ -1,13 +1,13 @@
-"""Damage that must not be repaired by forgetting: metadata that was committed stays.
+"""Detects damage to synced metadata before recovery, and refuses to start on it.
 
-Recovery cuts a log at the first bad byte, which is right for a tail that nobody was promised. Here
-it is found out, before, whether the bad byte lies below what this node has synced: then others
-count on it, and the start is refused.
+Recovery truncates a log at the first bad byte. That is right for a tail that was never
+acknowledged. Here the start is refused if the bad byte lies below the offset that this node has
+synced, because other nodes rely on those records.
 
-How much was synced is told by the batches: each says how far its leader had synced when it wrote
-it. That speaks for this node where this node was the leader (or where there was no quorum yet);
-what a follower copied may lie unsynced in front of such a batch, so followers leave a note of
-their own after each sync. The note itself is not synced: a lost or torn one says nothing.
+The batches say how much was synced: each names the offset that its leader had synced when it wrote
+the batch. That holds for this node if this node was the leader (or if there was no quorum yet). A
+follower may not have synced the records before such a batch, so a follower writes its synced offset
+to a file after each sync. The file itself is not synced: a lost or torn one is ignored.
 """
 
 from bisect import bisect_right
@@ -29,24 +29,24 @@ END_FILE = "committed-end"
 
 
 def claim(me: NodeId, synced_offset: int) -> Headers:
-    """Return the headers by which a batch tells what its writer had synced."""
+    """Return the record headers that name the writer and the offset it has synced."""
     synced = str(synced_offset).encode()
     return ((SYNCED_HEADER, synced), (WRITER_HEADER, str(me).encode()))
 
 
 def note_end(disk: Disk, folder: str, offset: int, *, sync: bool) -> None:
-    """Note how far this node has synced."""
+    """Write down the offset that this node has synced."""
     write_number(disk, f"{folder}/{END_FILE}", offset, sync=sync)
 
 
 def refuse_damage(disk: Disk, folder: str, me: NodeId) -> None:
-    """Raise `StorageError` where metadata that was synced here can no longer be read."""
+    """Raise `StorageError` if metadata that was synced here can no longer be read."""
     end, rest, where = 0, b"", folder
     for number, base in enumerate(_segments(disk, folder)):
         path = f"{folder}/{segment_name(base)}{LOG_SUFFIX}"
         content = disk.read_bytes(path)
         if rest or (number and base != end):
-            rest += content  # whatever follows damage tells how much there was
+            rest += content  # what follows the damage shows how much there was
             continue
         where = path
         end, rest = _readable_end(content, base)
@@ -61,7 +61,7 @@ def refuse_damage(disk: Disk, folder: str, me: NodeId) -> None:
 
 
 def _segments(disk: Disk, folder: str) -> list[int]:
-    """Return where segments begin; those below the log's start may have been left by a crash."""
+    """Return the base offsets of segments; skip those that a crash left below the log's start."""
     bases = numbered(disk, folder, LOG_SUFFIX)
     start = read_number(disk, f"{folder}/{START_OFFSET_FILE}") or 0
     return bases[max(0, bisect_right(bases, start) - 1) :]
@@ -71,7 +71,7 @@ def _noted_end(disk: Disk, folder: str) -> int:
     try:
         return read_number(disk, f"{folder}/{END_FILE}") or 0
     except (StorageError, ValueError):
-        return 0  # the note is damaged, which says nothing about the log
+        return 0  # the file is damaged, which says nothing about the log
 
 
 def _readable_end(content: bytes, end: int) -> tuple[int, bytes]:
@@ -90,7 +90,7 @@ def _readable_end(content: bytes, end: int) -> tuple[int, bytes]:
 
 
 def _whole_batches(content: bytes) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """Find good batches among bytes of which the first are not."""
+    """Find valid batches after the first damaged bytes."""
     view = memoryview(content)
     for position in range(len(view) - HEADER_BYTES):
         try:

@@ -1,4 +1,4 @@
-"""DescribeQuorum and what changes the quorum, in the protocol's words (KIP-595, KIP-853)."""
+"""Answers to DescribeQuorum and to the requests that change the voters (KIP-595, KIP-853)."""
 
 from typing import TYPE_CHECKING
 
@@ -12,34 +12,35 @@ from barnabas.protocol.messages import (
     update_raft_voter,
 )
 from barnabas.raft.leading import Leader
-from barnabas.raft.membership import Outcome, voter_of
 from barnabas.raft.messages import METADATA_TOPIC
 from barnabas.raft.replicas import Replica
+from barnabas.raft.voter_changes import Outcome, voter_of
 from barnabas.raft.voters import LISTENER, ReplicaKey, Voter
 
 if TYPE_CHECKING:
-    from barnabas.raft.machine import Raft
+    from barnabas.raft.elections import Elections
 
 NOT_LEADER: Outcome = (ErrorCode.NOT_LEADER_OR_FOLLOWER, "this node does not lead the quorum")
-WRONG_CLUSTER: Outcome = (ErrorCode.INCONSISTENT_CLUSTER_ID, "this is another cluster")
-NO_VOTER_ID: Outcome = (ErrorCode.INVALID_REQUEST, "the id of a voter is 0 or more")
+WRONG_CLUSTER: Outcome = (ErrorCode.INCONSISTENT_CLUSTER_ID, "the request is for another cluster")
+NO_VOTER_ID: Outcome = (ErrorCode.INVALID_REQUEST, "the voter id must be 0 or more")
 
 
-def describe(raft: "Raft") -> describe_quorum.DescribeQuorumResponse:
-    """Tell all that the leader knows of the copies."""
+def describe(elections: "Elections") -> describe_quorum.DescribeQuorumResponse:
+    """Describe the voters and observers as the leader knows them."""
     data = describe_quorum.DescribeQuorumResponsePartitionData(
-        leader_id=raft.leadership.wire_id,
-        leader_epoch=raft.epoch,
-        high_watermark=raft.high_watermark,
+        leader_id=elections.leadership.wire_id,
+        leader_epoch=elections.epoch,
+        high_watermark=elections.committed.high_watermark,
         error_message=None,
     )
     nodes: list[describe_quorum.Node] = []
-    leader = raft.role
-    if isinstance(leader, Leader):
-        data.current_voters = [_voter_state(raft, leader, voter) for voter in raft.voters]
-        observers = leader.replicas.observers(raft.voters, raft.timers.now_ms)
+    leader = elections.leader
+    if leader is not None:
+        voters = elections.voters.current
+        data.current_voters = [_voter_state(leader, voter) for voter in voters]
+        observers = leader.replicas.observers(voters, leader.timers.now_ms)
         data.observers = [_state(replica) for replica in observers]
-        nodes = [_node(voter) for voter in raft.voters]
+        nodes = [_node(voter) for voter in voters]
     else:
         data.error_code, data.error_message = NOT_LEADER
     topic = describe_quorum.DescribeQuorumResponseTopicData(
@@ -49,13 +50,13 @@ def describe(raft: "Raft") -> describe_quorum.DescribeQuorumResponse:
 
 
 def add_voter(
-    raft: "Raft", request: add_raft_voter.AddRaftVoterRequest
+    elections: "Elections", request: add_raft_voter.AddRaftVoterRequest
 ) -> add_raft_voter.AddRaftVoterResponse | Pending[add_raft_voter.AddRaftVoterResponse]:
     """Answer AddRaftVoter."""
-    leader = raft.role
-    if not raft.same_cluster(request.cluster_id):
+    leader = elections.leader
+    if not elections.identity.is_in_cluster(request.cluster_id):
         return _added(WRONG_CLUSTER)
-    if not isinstance(leader, Leader):
+    if leader is None:
         return _added(NOT_LEADER)
     if request.voter_id < 0:
         return _added(NO_VOTER_ID)
@@ -64,36 +65,36 @@ def add_voter(
         voter = voter_of(request.voter_id, request.voter_directory_id, listeners)
     except ApiError as error:
         return _added((error.code, error.message))
-    outcome = leader.membership.add(
+    outcome = leader.voter_changes.add(
         voter, request.timeout_ms, wait_for_commit=request.ack_when_committed
     )
     return outcome.map(_added) if isinstance(outcome, Pending) else _added(outcome)
 
 
 def remove_voter(
-    raft: "Raft", request: remove_raft_voter.RemoveRaftVoterRequest
+    elections: "Elections", request: remove_raft_voter.RemoveRaftVoterRequest
 ) -> remove_raft_voter.RemoveRaftVoterResponse | Pending[remove_raft_voter.RemoveRaftVoterResponse]:
     """Answer RemoveRaftVoter."""
-    leader = raft.role
-    if not raft.same_cluster(request.cluster_id):
+    leader = elections.leader
+    if not elections.identity.is_in_cluster(request.cluster_id):
         return _removed(WRONG_CLUSTER)
-    if not isinstance(leader, Leader):
+    if leader is None:
         return _removed(NOT_LEADER)
     if request.voter_id < 0:
         return _removed(NO_VOTER_ID)
     key = ReplicaKey(NodeId(request.voter_id), request.voter_directory_id)
-    outcome = leader.membership.remove(key)
+    outcome = leader.voter_changes.remove(key)
     return outcome.map(_removed) if isinstance(outcome, Pending) else _removed(outcome)
 
 
 def update_voter(
-    raft: "Raft", request: update_raft_voter.UpdateRaftVoterRequest
+    elections: "Elections", request: update_raft_voter.UpdateRaftVoterRequest
 ) -> update_raft_voter.UpdateRaftVoterResponse | Pending[update_raft_voter.UpdateRaftVoterResponse]:
     """Answer UpdateRaftVoter."""
 
     def updated(outcome: Outcome) -> update_raft_voter.UpdateRaftVoterResponse:
         response = update_raft_voter.UpdateRaftVoterResponse(error_code=outcome[0])
-        leader, address = raft.leadership, raft.leadership.address
+        leader, address = elections.leadership, elections.leadership.address
         if leader.leader_id is not None and address is not None:
             response.current_leader = update_raft_voter.CurrentLeader(
                 leader_id=leader.leader_id,
@@ -103,13 +104,13 @@ def update_voter(
             )
         return response
 
-    leader = raft.role
-    if not raft.same_cluster(request.cluster_id):
+    leader = elections.leader
+    if not elections.identity.is_in_cluster(request.cluster_id):
         return updated(WRONG_CLUSTER)
-    if not isinstance(leader, Leader):
+    if leader is None:
         return updated(NOT_LEADER)
-    if request.current_leader_epoch != raft.epoch:
-        older = request.current_leader_epoch < raft.epoch
+    if request.current_leader_epoch != elections.epoch:
+        older = request.current_leader_epoch < elections.epoch
         code = ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH
         return updated((code, ""))
     try:
@@ -117,7 +118,7 @@ def update_voter(
         voter = voter_of(request.voter_id, request.voter_directory_id, listeners)
     except ApiError as error:
         return updated((error.code, error.message))
-    outcome = leader.membership.move(voter.key, voter.address)
+    outcome = leader.voter_changes.update_address(voter.key, voter.address)
     return outcome.map(updated) if isinstance(outcome, Pending) else updated(outcome)
 
 
@@ -133,11 +134,10 @@ def _removed(outcome: Outcome) -> remove_raft_voter.RemoveRaftVoterResponse:
     )
 
 
-def _voter_state(raft: "Raft", leader: Leader, voter: Voter) -> describe_quorum.ReplicaState:
-    if voter.id == raft.me:
-        now_ms = raft.timers.wall_ms
-        own = Replica(raft.key, raft.log.end_offset)
-        own.fetched_wall_ms = own.caught_up_wall_ms = now_ms
+def _voter_state(leader: Leader, voter: Voter) -> describe_quorum.ReplicaState:
+    if voter.id == leader.identity.node_id:
+        own = Replica(leader.identity.key, leader.log.end_offset)
+        own.fetched_wall_ms = own.caught_up_wall_ms = leader.timers.wall_ms
         return _state(own)
     return _state(leader.replicas.of(voter) or Replica(voter.key))
 

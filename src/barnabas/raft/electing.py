@@ -1,11 +1,11 @@
-"""The roles without a leader: waiting for one, asking to be one, and having been one.
+"""The roles without a leader: unattached, prospective, candidate and resigned.
 
-Timeouts are drawn between the election timeout and twice that, so that voters seldom stand against
-each other. They do so where a leader's process dies, which all of them notice at the same moment:
-each votes for itself, and none can win. A candidate that sees this, because the voters that answer
-have refused it and the others cannot be reached, gives up soon. A voter that refuses
-a pre-vote may grant it once it misses the leader itself, so a prospective asks again and again
-until its time is over.
+Election timeouts are drawn between the election timeout and twice that, so that two voters seldom
+become candidates at the same time. They do when a leader's process dies, because all of them notice
+it at the same moment: each votes for itself, and none can win. A candidate detects this when the
+voters that answer have refused it and the others cannot be reached; it then gives up early. A voter
+that refuses a pre-vote may grant it later, after it misses the leader itself. So a prospective node
+repeats its requests until its election timeout is over.
 """
 
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from barnabas.raft.messages import (
     end_request,
     fetch_answer,
     fetch_request,
-    told,
+    leadership_from,
     vote_request,
 )
 from barnabas.raft.roles import Role
@@ -28,101 +28,96 @@ from barnabas.raft.voters import ReplicaKey, Voter
 
 if TYPE_CHECKING:
     from barnabas.protocol.messages.fetch import FetchResponse
-    from barnabas.raft.machine import Raft
-
-DOUBLINGS_MAX = 8
+    from barnabas.raft.elections import Elections
 
 
 class Unattached(Role):
-    """Without a leader; a voter waits until it asks for an election, an observer looks around."""
+    """Has no leader. A voter waits before it starts an election; an observer looks for a leader."""
 
     name = "unattached"
 
-    def __init__(self, raft: "Raft", wait_ms: int | None = None) -> None:
-        super().__init__(raft)
+    def __init__(self, elections: "Elections", wait_ms: int | None = None) -> None:
+        super().__init__(elections)
         self._wait_ms = wait_ms
         self.deadline_ms = 0
         self._asked = 0
 
     def enter(self) -> None:
-        """Wait, or look around."""
-        wait_ms = self.raft.election_wait_ms() if self._wait_ms is None else self._wait_ms
-        self.deadline_ms = self.raft.timers.now_ms + wait_ms
-        if self.raft.is_voter:
-            self.after("election", wait_ms, self._stand)
+        """Wait for an election, or look for a leader."""
+        wait_ms = self.timeouts.draw_election_ms() if self._wait_ms is None else self._wait_ms
+        self.deadline_ms = self.timers.now_ms + wait_ms
+        if self.voters.include_this_node:
+            self.after("election", wait_ms, self.elections.ask_for_pre_votes)
         else:
-            self._look_around()
+            self._look_for_leader()
 
-    def _stand(self) -> None:
-        raft = self.raft
-        raft.become(Prospective(raft) if raft.is_voter else Unattached(raft))
-
-    def _look_around(self) -> None:
-        """Ask the voters in turn; whoever knows the leader says so."""
-        others = self.raft.other_voters()
+    def _look_for_leader(self) -> None:
+        """Ask the voters in turn; one that knows the leader names it."""
+        others = self.voters.others()
         if not others:
             return
         voter = others[self._asked % len(others)]
-        address = self.raft.address_of(voter.id, self._asked // len(others))
+        address = self.voters.address_of(voter.id, self._asked // len(others))
         self._asked += 1
         facts = FetchFacts(
-            self.raft.key,
-            self.raft.epoch,
-            self.raft.log_end,
-            self.raft.high_watermark,
+            self.identity.key,
+            self.elections.epoch,
+            self.elections.log_end,
+            self.elections.committed.high_watermark,
             0,
             FETCH_BYTES,
         )
-        self.ask(address, fetch_request(self.raft.cluster_id, facts), self._told)
+        self.ask(address, fetch_request(self.identity.cluster_id, facts), self._answered)
 
-    def _told(self, response: "FetchResponse | None") -> None:
+    def _answered(self, response: "FetchResponse | None") -> None:
         answer = None if response is None else fetch_answer(response)
-        self.raft.forgive()  # who does not vote has nobody else to go by
-        if answer is not None and self.raft.learn(answer.leader):
+        self.elections.state.trust_others()  # an observer has no other source
+        if answer is not None and self.elections.learn(answer.leader):
             return
-        self.after("look", self.raft.retry_ms, self._look_around)
+        self.after("look", self.timeouts.retry_ms, self._look_for_leader)
 
 
 class Election(Role):
-    """Asks all voters for something, and counts."""
+    """Asks all voters for a vote or a pre-vote, and counts the grants."""
 
     pre_vote = False
 
-    def __init__(self, raft: "Raft") -> None:
-        super().__init__(raft)
+    def __init__(self, elections: "Elections") -> None:
+        super().__init__(elections)
         self.granted: dict[NodeId, None] = {}
         self._attempts = 0
 
     def enter(self) -> None:
-        """Ask everybody, this node first."""
-        self.after("election", self.raft.election_wait_ms(), self.lost)
-        self._count(self.raft.me)
-        for voter in self.raft.other_voters():
-            if self.raft.role is self:
+        """Count this node's own vote, and ask the other voters."""
+        self.after("election", self.timeouts.draw_election_ms(), self.lost)
+        self._count(self.identity.node_id)
+        for voter in self.voters.others():
+            if self.is_current:
                 self._ask_for_vote(voter)
 
     def won(self) -> None:
-        """Hear that a majority agrees."""
+        """Go on after a majority granted."""
         raise NotImplementedError
 
     def lost(self) -> None:
-        """Hear that the time is over."""
-        self.raft.forgive()
-        self.raft.become(Prospective(self.raft) if self.raft.is_voter else Unattached(self.raft))
+        """Start over after the election timeout."""
+        self.elections.state.trust_others()
+        self.elections.ask_for_pre_votes()
 
     def refused(self, voter: Voter) -> None:
-        """Hear that a voter does not agree."""
+        """Act on the refusal of a voter."""
         raise NotImplementedError
 
     def unreached(self, voter: Voter) -> None:
-        """Hear that a voter did not answer; it is asked again."""
+        """Act on a voter that did not answer, before it is asked again."""
 
     def _ask_for_vote(self, voter: Voter) -> None:
-        raft = self.raft
-        facts = VoteFacts(raft.epoch, raft.key, raft.log_end, self.pre_vote)
-        request = vote_request(raft.cluster_id, voter, facts)
+        elections = self.elections
+        facts = VoteFacts(elections.epoch, self.identity.key, elections.log_end, self.pre_vote)
+        request = vote_request(self.identity.cluster_id, voter, facts)
         self._attempts += 1
-        address = raft.address_of(voter.id, self._attempts // max(1, len(raft.voters)))
+        attempt = self._attempts // max(1, len(self.voters.current))
+        address = self.voters.address_of(voter.id, attempt)
         self.ask(address, request, lambda response: self._voted(voter, response))
 
     def _voted(self, voter: Voter, response: VoteResponse | None) -> None:
@@ -131,54 +126,54 @@ class Election(Role):
             self.ask_again(voter)
             return
         data = response.topics[0].partitions[0]
-        leader = told(data.leader_id, data.leader_epoch, response.node_endpoints)
-        if self.raft.learn(leader, voter.id):
+        leader = leadership_from(data.leader_id, data.leader_epoch, response.node_endpoints)
+        if self.elections.learn(leader, voter.id):
             return
-        if data.vote_granted and data.leader_epoch == self.raft.epoch:
+        if data.vote_granted and data.leader_epoch == self.elections.epoch:
             self._count(voter.id)
         else:
             self.refused(voter)
 
     def ask_again(self, voter: Voter) -> None:
-        """Ask a voter once more, a little later."""
-        self.after(f"ask {voter.id}", self.raft.retry_ms, lambda: self._ask_for_vote(voter))
+        """Ask a voter once more after a short wait."""
+        self.after(f"ask {voter.id}", self.timeouts.retry_ms, lambda: self._ask_for_vote(voter))
 
     def _count(self, node_id: NodeId) -> None:
         self.granted[node_id] = None
-        voters = self.raft.voters
+        voters = self.voters.current
         if sum(1 for voter in voters if voter.id in self.granted) >= voters.majority:
             self.won()
 
 
 class Prospective(Election):
-    """Would like to stand, if it would win."""
+    """Asks for pre-votes, to become a candidate only if it can win."""
 
     name = "prospective"
     pre_vote = True
 
     def won(self) -> None:
-        """Stand."""
-        self.raft.stand()
+        """Become a candidate."""
+        self.elections.start_candidacy()
 
     def refused(self, voter: Voter) -> None:
-        """Ask again: it may miss the leader too before long."""
+        """Ask again: the voter may soon miss the leader as well."""
         self.ask_again(voter)
 
 
 class Candidate(Election):
-    """Stands in an epoch of its own. `Raft.stand` has saved its vote for itself."""
+    """Asks for votes in a new epoch. `start_candidacy` has saved its vote for itself."""
 
     name = "candidate"
 
-    def __init__(self, raft: "Raft") -> None:
-        super().__init__(raft)
+    def __init__(self, elections: "Elections") -> None:
+        super().__init__(elections)
         self._refused: dict[NodeId, None] = {}
         self._unreached: dict[NodeId, None] = {}
         self._gives_up = False
 
     def won(self) -> None:
-        """Lead."""
-        self.raft.lead(list(self.granted))
+        """Become the leader."""
+        self.elections.lead(list(self.granted))
 
     def refused(self, voter: Voter) -> None:
         """Note that this voter will not vote for this node in this epoch."""
@@ -187,60 +182,58 @@ class Candidate(Election):
         self._give_up_if_hopeless()
 
     def unreached(self, voter: Voter) -> None:
-        """Note that this voter may be gone."""
+        """Note that this voter may be down."""
         self._unreached[voter.id] = None
         self._give_up_if_hopeless()
 
     def _give_up_if_hopeless(self) -> None:
-        """End the election early where those who may still vote for this node are no majority.
+        """End the election early if the voters that may still grant are no majority.
 
-        How long it waits before the next is drawn from a range that doubles with each election
-        that was lost, so that candidates part.
+        The wait before the next election is drawn from a range that doubles with each lost
+        election, so that competing candidates get out of step.
         """
-        raft = self.raft
+        voters = self.voters.current
         missing = len(self._refused.keys() | self._unreached.keys())
         if self._gives_up or not self._refused:
             return
-        if len(raft.voters) - missing < raft.voters.majority:
+        if len(voters) - missing < voters.majority:
             self._gives_up = True
-            longest_ms = 2 * raft.retry_ms << min(raft.lost_elections, DOUBLINGS_MAX)
-            wait_ms = raft.rng.randint(1, min(longest_ms, raft.settings.election_timeout_ms))
+            wait_ms = self.timeouts.draw_candidacy_ms(self.elections.lost_elections)
             self.after("election", wait_ms, self.lost)
 
     def lost(self) -> None:
-        """Hear that the time is over; the next try waits for longer."""
-        self.raft.lost_elections += 1
+        """Count the lost election: the next early end waits longer."""
+        self.elections.lost_elections += 1
         super().lost()
 
 
 class Resigned(Role):
-    """Led this epoch. It may not vote for another in it, and has told everyone to elect one."""
+    """Led this epoch. It grants no vote in it, and asks the other voters to elect a leader."""
 
     name = "resigned"
 
-    def __init__(self, raft: "Raft", successors: list[ReplicaKey] | None = None) -> None:
-        super().__init__(raft)
+    def __init__(self, elections: "Elections", successors: list[ReplicaKey] | None = None) -> None:
+        super().__init__(elections)
         self._successors = successors or []
 
     def enter(self) -> None:
-        """Say so to everyone, and wait for whoever is next."""
-        raft = self.raft
-        wait_ms = raft.election_wait_ms() if raft.is_voter else 4 * raft.retry_ms
-        self.after("election", wait_ms, self._stand)
-        for voter in raft.other_voters():
-            self._tell(voter, 0)
+        """Announce the resignation to the other voters, and wait for the next leader."""
+        is_voter = self.voters.include_this_node
+        wait_ms = self.timeouts.draw_election_ms() if is_voter else 4 * self.timeouts.retry_ms
+        self.after("election", wait_ms, self.elections.ask_for_pre_votes)
+        for voter in self.voters.others():
+            self._announce(voter, 0)
 
-    def _tell(self, voter: Voter, attempt: int) -> None:
-        leader = Leadership(self.raft.epoch, self.raft.me, self.raft.own_address)
-        request = end_request(self.raft.cluster_id, leader, self._successors)
+    def _announce(self, voter: Voter, attempt: int) -> None:
+        identity = self.identity
+        leader = Leadership(self.elections.epoch, identity.node_id, identity.address)
+        request = end_request(identity.cluster_id, leader, self._successors)
 
-        def told_it(response: object | None) -> None:
+        def answered(response: object | None) -> None:
             if response is None:
-                retry = self.raft.retry_ms
-                self.after(f"tell {voter.id}", retry, lambda: self._tell(voter, attempt + 1))
+                retry_ms = self.timeouts.retry_ms
+                self.after(
+                    f"announce {voter.id}", retry_ms, lambda: self._announce(voter, attempt + 1)
+                )
 
-        self.ask(self.raft.address_of(voter.id, attempt), request, told_it)
-
-    def _stand(self) -> None:
-        raft = self.raft
-        raft.become(Prospective(raft) if raft.is_voter else Unattached(raft))
+        self.ask(self.voters.address_of(voter.id, attempt), request, answered)

@@ -1,11 +1,11 @@
-"""Copying a leader's log: fetch, append, sync, fetch again.
+"""The role of a follower: fetch from the leader, append, sync, fetch again.
 
-One request is under way at a time, and the next goes only when everything of the last is synced:
-the offset it asks for is what the leader counts as safe here. The high watermark that comes with
-an answer is taken over as far as this log is synced.
+One request is in flight at a time. The next one leaves only after everything of the last is synced,
+because the leader counts everything below its fetch offset as durable on this node. The follower
+adopts the leader's high watermark as far as its own log is synced.
 
-Where the leader no longer has what is asked for, a snapshot is fetched instead, piece by piece, and
-takes the place of everything.
+If the leader no longer has the records at the fetch offset, the follower fetches a snapshot piece
+by piece, and replaces its log by it.
 """
 
 from typing import TYPE_CHECKING, NoReturn
@@ -16,15 +16,14 @@ from barnabas.protocol.message import Message
 from barnabas.protocol.messages import update_raft_voter
 from barnabas.protocol.messages.fetch import FetchResponse
 from barnabas.protocol.messages.fetch_snapshot import FetchSnapshotResponse
-from barnabas.raft.electing import Prospective, Unattached
 from barnabas.raft.messages import (
     FETCH_BYTES,
     FetchAnswer,
     FetchFacts,
     fetch_answer,
     fetch_request,
+    leadership_from,
     snapshot_request,
-    told,
 )
 from barnabas.raft.metadata_log import DivergedError, Divergence
 from barnabas.raft.roles import Halted, Role
@@ -32,87 +31,83 @@ from barnabas.raft.snapshots import SnapshotId, decode
 from barnabas.raft.voters import LISTENER
 
 if TYPE_CHECKING:
-    from barnabas.raft.machine import Raft
+    from barnabas.raft.elections import Elections
 
-REFUSALS_MAX = 3
+FAILURES_MAX = 3
 
 
 class Follower(Role):
-    """Copies the log of the leader that `Raft.leader_id` names."""
+    """Replicates the log of the leader that `Elections.leader_id` names."""
 
     name = "follower"
 
-    def __init__(self, raft: "Raft") -> None:
-        super().__init__(raft)
+    def __init__(self, elections: "Elections") -> None:
+        super().__init__(elections)
+        self.log = elections.log
+        self.committed = elections.committed
         self.has_fetched = False
         self._leader_high_watermark = 0
-        self._ticket = 0
+        self._request_number = 0
         self._failures = 0
         self._asking = False
-        self._said_where = False
+        self._sent_address = False
         self._snapshot: SnapshotId | None = None
         self._pieces = bytearray()
 
     def enter(self) -> None:
-        """Start fetching once what is here already is synced."""
-        self._leader_is_there()
-        self.raft.log.flush()
+        """Start fetching after the existing log is synced."""
+        self._restart_leader_timeout()
+        self.log.flush()
         self._fetch()
 
     def refuses_pre_votes(self) -> bool:
-        """It has heard from its leader, and not missed it since."""
+        """Refuse once the leader has answered a fetch: the follower does not miss it."""
         return self.has_fetched
 
     def flushed(self) -> None:
-        """Take over the high watermark as far as this log is safe, and fetch on."""
-        self.raft.log.note_synced()
+        """Adopt the high watermark as far as this log is synced, and fetch on."""
+        self.log.note_synced()
         self._advance()
-        if self.raft.role is self and not self._asking:
+        if self.is_current and not self._asking:
             self._fetch()
 
     def may_fetch(self) -> bool:
-        """Whether the fetch says no more than the truth: all below its offset is synced."""
-        return self.raft.log.flushed_offset == self.raft.log.end_offset
+        """Whether everything below the fetch offset is synced, as a fetch claims."""
+        return self.log.flushed_offset == self.log.end_offset
 
     def _advance(self) -> None:
-        self.raft.advance(min(self._leader_high_watermark, self.raft.log.flushed_offset))
+        self.committed.advance(min(self._leader_high_watermark, self.log.flushed_offset))
 
-    def _leader_is_there(self) -> None:
-        raft = self.raft
-        timeout_ms = raft.settings.fetch_timeout_ms
-        # A little luck decides who misses the leader first, and is likely to be the next.
-        self.after("leader", timeout_ms + raft.rng.randint(0, timeout_ms // 4), self._miss_leader)
+    def _restart_leader_timeout(self) -> None:
+        self.after("leader", self.timeouts.draw_leader_ms(), self._miss_leader)
 
     def _miss_leader(self) -> None:
-        raft = self.raft
-        raft.miss_leader()
-        raft.become(Prospective(raft) if raft.is_voter else Unattached(raft))
+        self.elections.state.miss_leader()
+        self.elections.ask_for_pre_votes()
 
     def _fetch(self) -> None:
-        raft = self.raft
         if not self.may_fetch():
             return
         facts = FetchFacts(
-            raft.key,
-            raft.epoch,
-            raft.log_end,
-            raft.high_watermark,
-            raft.settings.fetch_timeout_ms // 2,
+            self.identity.key,
+            self.elections.epoch,
+            self.elections.log_end,
+            self.committed.high_watermark,
+            self.timeouts.fetch_ms // 2,
             FETCH_BYTES,
         )
-        self._ask(fetch_request(raft.cluster_id, facts))
+        self._ask(fetch_request(self.identity.cluster_id, facts))
 
     def _ask(self, request: Message) -> None:
-        """Send the one request that is under way; only its own answer is heard."""
-        raft = self.raft
-        self._ticket += 1
+        """Send the one request in flight; only a response to it is accepted."""
+        self._request_number += 1
         self._asking = True
-        ticket = self._ticket
+        number = self._request_number
 
         def answered(response: FetchResponse | FetchSnapshotResponse | None) -> None:
-            if not self.is_awaited(ticket):
+            if not self.is_awaited(number):
                 return
-            self._ticket += 1
+            self._request_number += 1
             self._asking = False
             if isinstance(response, FetchResponse):
                 self._fetched(fetch_answer(response))
@@ -120,122 +115,120 @@ class Follower(Role):
                 self._fetched_piece(response)
             else:
                 self._failures += 1
-                self._lost_touch()
+                self._fetch_failed()
 
-        leader = raft.leader_id
-        address = None if leader is None else raft.address_of(leader, self._failures)
+        leader = self.elections.leader_id
+        address = None if leader is None else self.voters.address_of(leader, self._failures)
         self.ask(address, request, answered)
 
-    def is_awaited(self, ticket: int) -> bool:
-        """Whether an answer belongs to the last request: none is heard twice, or late."""
-        return ticket == self._ticket
+    def is_awaited(self, number: int) -> bool:
+        """Whether a response belongs to the last request: late and repeated ones are ignored."""
+        return number == self._request_number
 
-    def _lost_touch(self) -> None:
-        """Try again; where nobody answers at all, miss the leader before the time is over.
+    def _fetch_failed(self) -> None:
+        """Try again; after several failures, give the leader up before the fetch timeout.
 
-        A process that is gone refuses connections at once. Should the others still hear of the
-        leader, they grant no pre-vote, and nothing is disturbed.
+        A process that is gone refuses connections at once. If the other voters still have contact
+        to the leader, they grant no pre-vote, and the leader stays.
         """
-        if self._failures >= REFUSALS_MAX:
+        if self._failures >= FAILURES_MAX:
             self._miss_leader()
         else:
-            self._later()
+            self._fetch_later()
 
-    def _later(self) -> None:
+    def _fetch_later(self) -> None:
         self._snapshot = None
-        self.after("fetch", self.raft.retry_ms, self._fetch)
+        self.after("fetch", self.timeouts.retry_ms, self._fetch)
 
     def _fetched(self, answer: FetchAnswer | None) -> None:
         if answer is None:
-            self._later()
-        elif answer.error is not ErrorCode.NONE or answer.leader.epoch != self.raft.epoch:
-            if not self.raft.learn(answer.leader):
-                self._later()
+            self._fetch_later()
+        elif answer.error is not ErrorCode.NONE or answer.leader.epoch != self.elections.epoch:
+            if not self.elections.learn(answer.leader):
+                self._fetch_later()
         else:
             self.has_fetched = True
             self._failures = 0
-            self._leader_is_there()
-            self._take(answer)
+            self._restart_leader_timeout()
+            self._apply(answer)
 
-    def _take(self, answer: FetchAnswer) -> None:
+    def _apply(self, answer: FetchAnswer) -> None:
         if answer.divergence is not None:
-            self._cut(answer.divergence)
+            self._truncate(answer.divergence)
         elif answer.snapshot is not None:
             self._start_snapshot(answer.snapshot)
         else:
             self._append(answer)
 
     def _append(self, answer: FetchAnswer) -> None:
-        log = self.raft.log
         self._leader_high_watermark = answer.high_watermark
         try:
-            log.append_copied(answer.records, self.raft.epoch)
+            self.log.append_replicated(answer.records, self.elections.epoch)
         except CorruptBatchError as error:
-            notice = Notice(
-                "warning", "metadata that was fetched is damaged", {"problem": str(error)}
-            )
-            self.raft.outbox.append(notice)
-            log.flush()
-            self._later()
+            self._warn_of_damage(error)
+            self.log.flush()
+            self._fetch_later()
             return
-        log.flush()
+        self.log.flush()
         self._advance()
-        if self.raft.role is self:
-            self._say_where()
+        if self.is_current:
+            self._correct_own_address()
             self._fetch()
 
-    def _cut(self, divergence: Divergence) -> None:
-        """Truncate by epoch (KIP-101); refuse where that would take what was committed."""
-        before = self.raft.log.end_offset
+    def _warn_of_damage(self, error: CorruptBatchError) -> None:
+        event = "invalid metadata in fetch response from leader"
+        self.environment.warn(event, {"problem": str(error)})
+
+    def _truncate(self, divergence: Divergence) -> None:
+        """Truncate by epoch (KIP-101); halt if that would remove committed records."""
+        before = self.log.end_offset
         try:
-            self.raft.log.truncate(divergence, self.raft.high_watermark)
+            self.log.truncate(divergence, self.committed.high_watermark)
         except DivergedError as error:
             self._halt(error)
-        self.raft.log.flush()
-        if self.raft.log.end_offset < before:
+        self.log.flush()
+        if self.log.end_offset < before:
             self._fetch()
         else:
-            self._later()
+            self._fetch_later()
 
     def _halt(self, error: DivergedError) -> NoReturn:
-        self.raft.outbox.append(
-            Notice(
-                "critical",
-                "the quorum's log contradicts what was committed",
-                {"problem": str(error)},
-            )
-        )
-        self.raft.become(Halted(self.raft))
+        event = "metadata log diverges below the high watermark"
+        self.environment.outbox.append(Notice("critical", event, {"problem": str(error)}))
+        self.elections.become(Halted(self.elections))
         raise error
 
     def _start_snapshot(self, snapshot: SnapshotId) -> None:
-        if snapshot.end_offset < self.raft.high_watermark:
-            self._halt(DivergedError(f"a snapshot that ends at {snapshot.end_offset} is too old"))
+        if snapshot.end_offset < self.committed.high_watermark:
+            self._halt(
+                DivergedError(
+                    f"the leader's snapshot ends at {snapshot.end_offset}, below the high watermark"
+                )
+            )
         self._snapshot = snapshot
         self._pieces = bytearray()
         self._fetch_piece()
 
     def _fetch_piece(self) -> None:
-        raft, snapshot = self.raft, self._snapshot
+        identity, snapshot = self.identity, self._snapshot
         assert snapshot is not None
-        self._ask(
-            snapshot_request(raft.cluster_id, raft.key, raft.epoch, snapshot, len(self._pieces))
-        )
+        epoch, position = self.elections.epoch, len(self._pieces)
+        self._ask(snapshot_request(identity.cluster_id, identity.key, epoch, snapshot, position))
 
     def _fetched_piece(self, response: FetchSnapshotResponse) -> None:
         if response.error_code or not response.topics or self._snapshot is None:
-            self._later()
+            self._fetch_later()
             return
         data = response.topics[0].partitions[0]
         leader = data.current_leader
-        leadership = told(leader.leader_id, leader.leader_epoch, response.node_endpoints)
-        if self.raft.learn(leadership):
+        endpoints = response.node_endpoints
+        if self.elections.learn(leadership_from(leader.leader_id, leader.leader_epoch, endpoints)):
             return
         found = SnapshotId(data.snapshot_id.end_offset, data.snapshot_id.epoch)
         if data.error_code or found != self._snapshot or data.position != len(self._pieces):
-            self._later()
+            self._fetch_later()
             return
-        self._leader_is_there()
+        self._restart_leader_timeout()
         self._pieces += data.unaligned_records
         if len(self._pieces) < data.size and data.unaligned_records:
             self._fetch_piece()
@@ -247,36 +240,35 @@ class Follower(Role):
         try:
             loaded = decode(snapshot, content)
         except CorruptBatchError as error:
-            self.raft.outbox.append(
-                Notice("warning", "metadata that was fetched is damaged", {"problem": str(error)})
-            )
-            self._later()
+            self._warn_of_damage(error)
+            self._fetch_later()
             return
-        self.raft.install(loaded, content)
+        self.committed.install(loaded, content)
         self._fetch()
 
-    def _say_where(self) -> None:
+    def _correct_own_address(self) -> None:
         """Have the leader correct this voter's address in the log (KIP-853)."""
-        raft = self.raft
-        voter, address = raft.voters.find(raft.me), raft.own_address
-        if voter is None or address is None or not raft.voters.directories_known:
+        identity, voters = self.identity, self.voters.current
+        voter, address = voters.find(identity.node_id), identity.address
+        if voter is None or address is None or not voters.directories_known:
             return
-        if self._said_where or voter.address == address or not raft.is_voter:
+        if self._sent_address or voter.address == address or not self.voters.include_this_node:
             return
-        self._said_where = True
+        self._sent_address = True
         request = update_raft_voter.UpdateRaftVoterRequest(
-            cluster_id=raft.cluster_id,
-            current_leader_epoch=raft.epoch,
-            voter_id=raft.me,
-            voter_directory_id=raft.directory,
+            cluster_id=identity.cluster_id,
+            current_leader_epoch=self.elections.epoch,
+            voter_id=identity.node_id,
+            voter_directory_id=identity.directory,
             listeners=[
                 update_raft_voter.Listener(name=LISTENER, host=address.host, port=address.port)
             ],
             kraft_version_feature=update_raft_voter.KRaftVersionFeature(max_supported_version=1),
         )
 
-        def heard(response: update_raft_voter.UpdateRaftVoterResponse | None) -> None:
-            self._said_where = response is not None and response.error_code == 0
+        def answered(response: update_raft_voter.UpdateRaftVoterResponse | None) -> None:
+            self._sent_address = response is not None and response.error_code == 0
 
-        assert raft.leader_id is not None
-        self.ask(raft.address_of(raft.leader_id), request, heard)
+        leader = self.elections.leader_id
+        assert leader is not None
+        self.ask(self.voters.address_of(leader), request, answered)

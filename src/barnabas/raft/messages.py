@@ -1,7 +1,7 @@
-"""The quorum's requests and answers, each about the one partition that there is.
+"""Builds and reads the requests and responses between quorum members, for their one partition.
 
-Between nodes the highest version of every message is spoken, so fields are set without regard to
-older ones. Every answer names the leader and where it listens, as far as the sender knows.
+Nodes always use the highest version of each message, so no field depends on a version. Every
+response names the leader and its address, if the sender knows them.
 """
 
 from typing import NamedTuple
@@ -28,7 +28,7 @@ SNAPSHOT_PIECE_BYTES = 1024 * 1024
 
 
 class Leadership(NamedTuple):
-    """Who leads which epoch, and where, as an answer tells it."""
+    """The leader of an epoch and its address, as a response names them."""
 
     epoch: int
     leader_id: NodeId | None
@@ -36,7 +36,7 @@ class Leadership(NamedTuple):
 
     @property
     def wire_id(self) -> int:
-        """The leader as messages have it."""
+        """The leader id on the wire: -1 if there is none."""
         return -1 if self.leader_id is None else self.leader_id
 
 
@@ -56,14 +56,14 @@ Endpoints = (
 )
 
 
-def told(leader_id: int, epoch: int, endpoints: Endpoints) -> Leadership:
-    """Read who leads from an answer."""
+def leadership_from(leader_id: int, epoch: int, endpoints: Endpoints) -> Leadership:
+    """Read the leader from the fields of a response."""
     place = next((Address(e.host, e.port) for e in endpoints if e.node_id == leader_id), None)
     return Leadership(epoch, NodeId(leader_id) if leader_id >= 0 else None, place)
 
 
 class VoteFacts(NamedTuple):
-    """What a candidate says of itself."""
+    """What a candidate says about itself in a Vote request."""
 
     epoch: int
     candidate: ReplicaKey
@@ -87,7 +87,7 @@ def vote_request(cluster_id: str | None, voter: Voter, facts: VoteFacts) -> vote
 
 
 def vote_facts(data: vote.VoteRequestPartitionData) -> VoteFacts:
-    """Read what a candidate says of itself."""
+    """Read what a candidate says about itself."""
     return VoteFacts(
         data.replica_epoch,
         ReplicaKey(NodeId(data.replica_id), data.replica_directory_id),
@@ -114,7 +114,7 @@ def vote_response(
 def begin_request(
     cluster_id: str | None, voter: Voter, leader: Leadership
 ) -> begin_quorum_epoch.BeginQuorumEpochRequest:
-    """Tell a voter who leads."""
+    """Announce the leader to a voter."""
     data = begin_quorum_epoch.BeginQuorumEpochRequestPartitionData(
         voter_directory_id=voter.directory,
         leader_id=leader.wire_id,
@@ -135,7 +135,7 @@ def begin_request(
 def begin_response(
     leader: Leadership, error: ErrorCode = ErrorCode.NONE
 ) -> begin_quorum_epoch.BeginQuorumEpochResponse:
-    """Answer a leader that says so."""
+    """Answer a leader that announced itself."""
     data = begin_quorum_epoch.BeginQuorumEpochResponsePartitionData(
         error_code=error, leader_id=leader.wire_id, leader_epoch=leader.epoch
     )
@@ -151,7 +151,7 @@ def begin_response(
 def end_request(
     cluster_id: str | None, leader: Leadership, successors: list[ReplicaKey]
 ) -> end_quorum_epoch.EndQuorumEpochRequest:
-    """Tell voters that nobody leads any more, and who should be first to try."""
+    """Announce that the leader resigns, with its preferred successors."""
     data = end_quorum_epoch.EndQuorumEpochRequestPartitionData(
         leader_id=leader.wire_id,
         leader_epoch=leader.epoch,
@@ -175,7 +175,7 @@ def end_request(
 def end_response(
     leader: Leadership, error: ErrorCode = ErrorCode.NONE
 ) -> end_quorum_epoch.EndQuorumEpochResponse:
-    """Answer a leader that gave up."""
+    """Answer a leader that resigned."""
     data = end_quorum_epoch.EndQuorumEpochResponsePartitionData(
         error_code=error, leader_id=leader.wire_id, leader_epoch=leader.epoch
     )
@@ -189,7 +189,7 @@ def end_response(
 
 
 class FetchFacts(NamedTuple):
-    """What a copy says of itself when it asks for more."""
+    """What a replica says about itself when it fetches."""
 
     replica: ReplicaKey
     epoch: int
@@ -200,7 +200,7 @@ class FetchFacts(NamedTuple):
 
 
 def fetch_request(cluster_id: str | None, facts: FetchFacts) -> fetch.FetchRequest:
-    """Ask for what follows the end of a log."""
+    """Ask for the records after the end of a log."""
     data = fetch.FetchPartition(
         current_leader_epoch=facts.epoch,
         fetch_offset=facts.log_end.offset,
@@ -220,7 +220,7 @@ def fetch_request(cluster_id: str | None, facts: FetchFacts) -> fetch.FetchReque
 
 
 def fetch_facts(request: fetch.FetchRequest) -> FetchFacts | None:
-    """Read what a copy says of itself; None where it asks for anything but the metadata."""
+    """Read what a replica says about itself; None if it fetches anything but the metadata."""
     asked = [(topic.topic_id, data) for topic in request.topics for data in topic.partitions]
     if len(asked) != 1 or asked[0][0] != METADATA_TOPIC_ID or asked[0][1].partition != 0:
         return None
@@ -236,7 +236,7 @@ def fetch_facts(request: fetch.FetchRequest) -> FetchFacts | None:
 
 
 class FetchAnswer(NamedTuple):
-    """What a leader has for a copy: records, where their logs part, or a snapshot instead."""
+    """What a leader answers: records, the point where the logs diverge, or a snapshot id."""
 
     leader: Leadership
     error: ErrorCode = ErrorCode.NONE
@@ -273,14 +273,14 @@ def fetch_response(answer: FetchAnswer) -> fetch.FetchResponse:
 
 
 def fetch_answer(response: fetch.FetchResponse) -> FetchAnswer | None:
-    """Read the answer to a fetch; None where it says nothing about the metadata."""
+    """Read the answer to a fetch; None if it says nothing about the metadata."""
     if response.error_code or not response.responses or not response.responses[0].partitions:
         return None
     data = response.responses[0].partitions[0]
     leader = data.current_leader
     diverging, snapshot = data.diverging_epoch, data.snapshot_id
     return FetchAnswer(
-        told(leader.leader_id, leader.leader_epoch, response.node_endpoints),
+        leadership_from(leader.leader_id, leader.leader_epoch, response.node_endpoints),
         ErrorCode(data.error_code),
         data.high_watermark,
         data.log_start_offset,
@@ -356,5 +356,5 @@ def _place(leader: Leadership) -> list[tuple[int, str, int]]:
 
 
 def same_disk(expected: bytes, directory: bytes) -> bool:
-    """Whether a request that names a directory is for this one; zeros name none."""
+    """Whether the directory in a request is this one; zeros stand for any."""
     return expected in (NO_DIRECTORY, directory)

@@ -1,8 +1,8 @@
-"""The metadata log: a log like any other, with epochs, and with the voters that stand in it.
+"""The metadata log on disk: appends, reads, truncation, and the voter sets that it contains.
 
-What a leader appends and what a follower copies are the same bytes. Syncs go by one `Flush` at a
-time; what is appended meanwhile shares the next. The log is cut only by epoch, where a leader says
-that this node's history is not its own, and never below the high watermark.
+A leader and its followers store the same bytes. One `Flush` runs at a time; batches appended in the
+meantime share the next one. A follower truncates its log only where its epochs diverge from the
+leader's, and never below the high watermark.
 """
 
 import re
@@ -35,12 +35,12 @@ READ_BYTES = 1 << 20
 BESIDE = re.compile(
     f"{FILE_NAME.pattern}|{'|'.join(map(re.escape, (END_FILE, STATE_FILE, DIRECTORY_FILE)))}"
 )
-"""The files of the quorum that lie in the log's folder."""
+"""The quorum's other files in the log's folder."""
 REMOVE_AFTER_MS = 60_000
 
 
 class DivergedError(StorageError):
-    """A leader would have this node forget what was committed: one of the two must not go on."""
+    """A leader's log lacks records that this node knows to be committed, so this node must halt."""
 
 
 class Divergence(NamedTuple):
@@ -75,12 +75,12 @@ class MetadataLog:
 
     @property
     def start_offset(self) -> int:
-        """Below this there is a snapshot, and nothing else."""
+        """The log's first offset; a snapshot holds everything below it."""
         return self._log.start_offset
 
     @property
     def end_offset(self) -> int:
-        """Where the next record goes."""
+        """The offset of the next record."""
         return self._log.end_offset
 
     @property
@@ -90,30 +90,30 @@ class MetadataLog:
 
     @property
     def last_epoch(self) -> int:
-        """The epoch of the last record, -1 where there never was any."""
+        """The epoch of the last record, -1 if there never was one."""
         return self.epoch_before(self.end_offset)
 
     @property
     def size(self) -> int:
-        """The bytes in segments."""
+        """The size of all segments in bytes."""
         return self._log.size
 
     def epoch_before(self, offset: int) -> int:
-        """Return the epoch of the record before an offset, -1 where it is not known."""
+        """Return the epoch of the record before an offset, -1 if it is not known."""
         if offset == self._base.end_offset:
             return self._base.epoch
         return self._log.epochs.epoch_for(offset - 1)
 
     def open(self, base: SnapshotId, voters: VoterSet | None) -> Recovered:
-        """Open what follows a snapshot; raise `StorageError` where what was synced is damaged."""
+        """Open the log after a snapshot; raise `StorageError` if synced records are damaged."""
         refuse_damage(self._disk, self.folder, self._me)
         recovered = self._opened()
         self._take(recovered.log)
         self._base = base
         if self.start_offset > base.end_offset:
             raise StorageError(
-                f"{self.folder} starts at offset {self.start_offset}, and no snapshot holds what "
-                f"was before; restore it"
+                f"{self.folder} starts at offset {self.start_offset}, and no snapshot holds the "
+                f"records below it; restore the snapshot file"
             )
         self.history.reset(base.end_offset, voters)
         if not self._continues(base):
@@ -133,49 +133,49 @@ class MetadataLog:
         return open_log(self._disk, self.folder, SETTINGS, root=self._data_folder, others=BESIDE)
 
     def _continues(self, base: SnapshotId) -> bool:
-        """Whether the log goes on where a snapshot ends, which a crash may have kept it from."""
+        """Whether the log continues a snapshot. After a crash during `reset` it may not."""
         if self.start_offset == base.end_offset:
             return True
         epoch = self._log.epochs.epoch_for(base.end_offset - 1)
         return self.end_offset >= base.end_offset and epoch == base.epoch
 
     def append(self, pairs: Sequence[Pair], epoch: int, now_ms: int) -> int:
-        """Append records as their leader; return the offset after them."""
+        """Append records as the leader; return the offset after them."""
         headers = claim(self._me, self.flushed_offset)
         batch = build([Record(number, now_ms, *pair, headers) for number, pair in enumerate(pairs)])
         self._log.append(memoryview(batch), parse_header(batch), epoch)
         return self.end_offset
 
     def append_control(self, messages: Sequence[Message], epoch: int, now_ms: int) -> int:
-        """Append what the quorum says about itself; return the offset after it."""
+        """Append a control batch as the leader; return the offset after it."""
         batch = build_control(messages, now_ms, claim(self._me, self.flushed_offset))
         self._log.append(memoryview(batch), parse_header(batch), epoch)
         self._note_voters(parse_header(batch), batch)
         return self.end_offset
 
-    def append_copied(self, content: Buffer, epoch: int) -> None:
-        """Append batches as a leader of an epoch sent them, checked one by one."""
+    def append_replicated(self, content: Buffer, epoch: int) -> None:
+        """Check and append the batches that the leader of an epoch sent."""
         for header, batch in batches(bytearray(content)):
             verify(batch, header)
             if header.base_offset != self.end_offset:
                 raise CorruptBatchError(
-                    f"a leader sent offset {header.base_offset} to follow {self.end_offset - 1}"
+                    f"the leader sent offset {header.base_offset} after {self.end_offset - 1}"
                 )
             if not self.last_epoch <= header.leader_epoch <= epoch:
                 raise CorruptBatchError(
-                    f"a leader of epoch {epoch} sent epoch {header.leader_epoch} after "
-                    f"{self.last_epoch}"
+                    f"the leader of epoch {epoch} sent a batch of epoch {header.leader_epoch} "
+                    f"after {self.last_epoch}"
                 )
             self._log.append(batch, header, header.leader_epoch)
             self._note_voters(header, batch)
 
     def read(self, offset: int, limit_bytes: int, upper_offset: int) -> bytes:
-        """Return whole batches from an offset on."""
+        """Return whole batches, starting at an offset."""
         found = self._log.read(offset, limit_bytes, upper_offset, at_least_one=True)
         return b"" if found is None else found.file.read(found.position, found.length)
 
     def batches(self, start: int, end: int) -> Iterator[tuple[BatchHeader, memoryview]]:
-        """Walk the batches between two offsets."""
+        """Iterate over the batches between two offsets."""
         while start < end:
             content = self.read(start, READ_BYTES, end)
             if not content:
@@ -185,9 +185,9 @@ class MetadataLog:
                 start = header.last_offset + 1
 
     def divergence(self, offset: int, epoch: int) -> Divergence | None:
-        """Compare the end of another's log with this one: None where it is a prefix of this.
+        """Compare the end of a follower's log with this one: None if that log is a prefix of this.
 
-        Raises `LookupError` where this log starts too late to tell.
+        Raises `LookupError` if this log starts too late to tell.
         """
         entries = self._log.epochs.entries
         if (offset, epoch) == self._base or (offset == 0 and self.start_offset == 0):
@@ -202,14 +202,14 @@ class MetadataLog:
         return None if shared == epoch and offset <= end else Divergence(shared, end)
 
     def truncate(self, divergence: Divergence, high_watermark: int) -> None:
-        """Cut what the leader does not have; raise `DivergedError` where that was committed."""
+        """Remove the records that the leader lacks; raise `DivergedError` if one was committed."""
         _, mine = self._log.epochs.end_offset_for(divergence.epoch, self.end_offset)
         end = divergence.end_offset if mine < 0 else min(mine, divergence.end_offset)
         end = min(end, self.end_offset)
         if self.protects(high_watermark, end):
             raise DivergedError(
-                f"the leader would have {self.folder} cut to offset {end}, and everything up to "
-                f"{high_watermark} was committed"
+                f"the leader asks to truncate {self.folder} to offset {end}, but the records below "
+                f"{high_watermark} are committed"
             )
         self._log.finish_change()
         note_end(self._disk, self.folder, min(end, self.flushed_offset), sync=True)
@@ -217,14 +217,14 @@ class MetadataLog:
         self.history.truncate(self.end_offset)
 
     def protects(self, high_watermark: int, end: int) -> bool:
-        """Whether a cut to an offset would take what was committed (KAFKA-12460)."""
+        """Whether truncation to an offset would remove committed records (KAFKA-12460)."""
         return end < max(high_watermark, self._base.end_offset)
 
     def reset(self, base: SnapshotId, voters: VoterSet | None) -> None:
-        """Give up the log for a snapshot that is safe already, and go on after it.
+        """Discard the log in favour of a snapshot that is durable already, and continue after it.
 
-        Each step can be the last before a crash: `open` finds a log that does not continue the
-        snapshot, and comes here again.
+        A crash may happen after each step: `open` then finds a log that does not continue the
+        snapshot, and calls this again.
         """
         log = self._log
         log.finish_change()
@@ -251,19 +251,19 @@ class MetadataLog:
             self._outbox.append(Flush(task, lambda: self._flushed(log, task)))
 
     def flush_now(self) -> None:
-        """Sync here and now, while nobody is served."""
+        """Sync on the event loop, before clients are served."""
         self._log.flush()
 
     def note_synced(self) -> None:
-        """Leave word of how far a follower has synced, for a later start to hold against it.
+        """Write down how far a follower has synced, so that the next start can check the log.
 
-        Where the disk is full, what was noted last stands: it says less, and nothing wrong.
+        If the disk is full, the last written offset stays. It is lower, and still true.
         """
         with suppress(OSError):
             note_end(self._disk, self.folder, self.flushed_offset, sync=False)
 
-    def summed_up(self, base: SnapshotId, keep_records: int) -> None:
-        """Let go of segments that a snapshot covers, but for some that slow followers may want."""
+    def drop_before_snapshot(self, base: SnapshotId, keep_records: int) -> None:
+        """Delete segments that a snapshot covers, except some that slow followers may need."""
         log, self._base = self._log, base
         last = base.end_offset - keep_records
         starts = [s.base_offset for s in log.segments[1:] if s.base_offset <= last]
@@ -277,14 +277,14 @@ class MetadataLog:
 
         def failed(error: OSError) -> None:
             self._remove(retired)
-            event = "cannot drop metadata that a snapshot holds"
+            event = "cannot delete metadata log segments before a snapshot"
             self._outbox.append(Notice("warning", event, {"problem": str(error)}))
 
         steps = drop_segments(self._log, offset, retired)
         self._changes.start(steps, lambda _: self._remove(retired), failed)
 
     def close(self) -> None:
-        """Let go of the log, and note its end for the next start to find."""
+        """Close the log, and write down its end for the check at the next start."""
         self._log.flush()
         self._log.close()
         note_end(self._disk, self.folder, self.flushed_offset, sync=True)
@@ -301,7 +301,7 @@ class MetadataLog:
     def _note_voters(self, header: BatchHeader, batch: bytearray | memoryview) -> None:
         if not header.is_control:
             return
-        base = parse_header(batch).base_offset  # stamped since the header was parsed
+        base = parse_header(batch).base_offset  # set after the header was parsed
         for message in control_messages(batch, header):
             if isinstance(message, VotersRecord):
                 self.history.add(base, VoterSet.of_record(message))

@@ -1,6 +1,7 @@
-"""What a leader knows of the copies of its log: how far each has synced, and when it last asked.
+"""The leader's view of the replicas of its log: their synced offsets and their last fetches.
 
-A copy's fetch is its acknowledgement: it asks for an offset only when everything below is synced.
+A fetch is an acknowledgement: a replica fetches from an offset only after everything below is
+synced.
 """
 
 from collections.abc import Iterator
@@ -13,22 +14,22 @@ OBSERVER_SILENCE_MS = 5 * 60_000
 
 @dataclass(slots=True)
 class Replica:
-    """One copy, as it was at its last fetch."""
+    """One replica, as of its last fetch."""
 
     key: ReplicaKey
     end_offset: int = -1
     high_watermark: int = -1
-    """What it knows to be committed."""
+    """The high watermark that the replica knows."""
     contact_ms: int = -1
-    """When it last asked for anything, by the clock that never jumps."""
+    """When it last sent a request, by the monotonic clock."""
     fetched_wall_ms: int = -1
     caught_up_wall_ms: int = -1
     leader_end_offset: int = -1
-    """Where the leader's log ended at its last fetch: from there on it is caught up."""
+    """The end of the leader's log at its last fetch: from there on it is caught up."""
 
 
 class Replicas:
-    """All copies but the leader's own, by node and directory."""
+    """All replicas except the leader's own, by node and directory."""
 
     def __init__(self, me: ReplicaKey, since_ms: int) -> None:
         self.me = me
@@ -39,7 +40,7 @@ class Replicas:
         return iter(self._known.values())
 
     def contacted(self, key: ReplicaKey, now_ms: int) -> Replica:
-        """Take note that a copy is there."""
+        """Record that a replica is alive."""
         replica = self._known.get(key)
         if replica is None:
             replica = self._known[key] = Replica(key)
@@ -49,7 +50,7 @@ class Replicas:
     def fetched(
         self, key: ReplicaKey, offset: int, end_offset: int, now_ms: int, wall_ms: int
     ) -> Replica:
-        """Take note of a fetch from an offset while the leader's log ended at another."""
+        """Record a fetch from an offset, and the end of the leader's log at that time."""
         replica = self.contacted(key, now_ms)
         if offset >= end_offset:
             replica.caught_up_wall_ms = wall_ms
@@ -60,12 +61,12 @@ class Replicas:
         return replica
 
     def of(self, voter: Voter) -> Replica | None:
-        """Return the copy that speaks for a voter; the one last heard of, where it may be any."""
+        """Return a voter's replica; if several match, the one with the last contact."""
         matching = [r for key, r in self._known.items() if speaks_for(key, voter)]
         return max(matching, key=lambda replica: replica.contact_ms, default=None)
 
     def observers(self, voters: VoterSet, now_ms: int) -> list[Replica]:
-        """Return the copies that do not vote; forget those long silent."""
+        """Return the replicas that are no voters; forget those without recent contact."""
         silent = now_ms - OBSERVER_SILENCE_MS
         for key in [k for k, r in self._known.items() if r.contact_ms < silent]:
             if not voters.includes(key):
@@ -73,14 +74,14 @@ class Replicas:
         return [r for key, r in self._known.items() if not voters.includes(key)]
 
     def majority_offset(self, voters: VoterSet, own_offset: int) -> int:
-        """Return the offset below which a majority of the voters has everything."""
+        """Return the offset below which a majority of the voters has synced everything."""
         offsets = [
             own_offset if speaks_for(self.me, voter) else self._offset(voter) for voter in voters
         ]
         return sorted(offsets, reverse=True)[voters.majority - 1]
 
     def majority_contact_ms(self, voters: VoterSet, now_ms: int) -> int:
-        """Return since when no majority has been heard of, the leader itself included."""
+        """Return when a majority of the voters, including the leader, last had contact."""
         contacts = [
             now_ms if speaks_for(self.me, voter) else self._contact_ms(voter) for voter in voters
         ]

@@ -1,110 +1,122 @@
-"""What a node is in the quorum, and what makes it something else.
+"""The roles that a node can have in the metadata quorum, and the transitions between them.
 
-    role         is                                  becomes
+    role         the node                            becomes
     -----------  ----------------------------------  -------------------------------------------
-    unattached   without a leader that it knows.     prospective: its election timeout is over
-                 A voter waits; an observer asks     follower: it hears of a leader
-                 around who leads
-    prospective  a voter asking whether it would     candidate: a majority would vote for it
-                 be elected (pre-vote, KIP-996);     follower: it hears of a leader
-                 its epoch stays as it is            unattached: somebody has a later epoch
-    candidate    a voter that voted for itself in    leader: a majority votes for it
-                 a new epoch                         prospective: nobody won in time
+    unattached   knows no leader. A voter waits;     prospective: its election timeout is over
+                 an observer asks the voters for     follower: it learns of a leader
+                 the leader
+    prospective  is a voter that asks whether it     candidate: a majority would vote for it
+                 would be elected (pre-vote,         follower: it learns of a leader
+                 KIP-996); its epoch stays           unattached: it learns of a later epoch
+    candidate    is a voter that voted for itself    leader: a majority votes for it
+                 in a new epoch                      prospective: no candidate won in time
                                                      follower, unattached: as above
-    leader       the one that a majority voted for   resigned: no majority fetches (check-quorum),
-                                                     it is told to stop, it was voted out
+    leader       has the votes of a majority         resigned: no majority fetches (check-quorum),
+                                                     the operator stops it, it is no voter any more
                                                      follower, unattached: a later epoch
-    resigned     a leader of this epoch no more;     prospective: its election timeout is over
-                 asks the others to elect            follower, unattached: a later epoch
-    follower     copying a leader's log, whether     prospective (a voter), unattached (an
-                 it votes or observes                observer): the fetch timeout is over
+    resigned     led this epoch; asks the others     prospective: its election timeout is over
+                 to elect a leader                   follower, unattached: a later epoch
+    follower     fetches from a leader, as a voter   prospective (a voter), unattached (an
+                 or as an observer                   observer): the fetch timeout is over
                                                      unattached: its leader resigned
-    halted       at odds with what was committed     nothing: a person must look
+    halted       contradicts what was committed      nothing: the operator must repair it
 
-Whoever hears of a later epoch takes it over, whatever it is. Observers differ in that they never
-ask for votes: the log says who is one, and may change its mind.
+A node that learns of a later epoch adopts it, in any role but halted. Observers never ask for
+votes. The log says which nodes are voters, and this can change.
 
-Each change makes a new object. An answer belongs to the object that asked: when it comes late, to
-one that is no longer in office, it is not heard.
+Each transition makes a new object. A response belongs to the object that sent the request: if it
+arrives after the next transition, it is ignored.
 """
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from barnabas.effects import Address, Notice
+from barnabas.effects import Address
 from barnabas.model.timers import Timer
 from barnabas.protocol.message import Message
 
 if TYPE_CHECKING:
-    from barnabas.raft.machine import Raft
+    from barnabas.raft.elections import Elections
 
 
 class Role:
-    """An office, held until `leave`."""
+    """A role from `enter` to `leave`, with the timers and requests that it started."""
 
     name = ""
 
-    def __init__(self, raft: "Raft") -> None:
-        self.raft = raft
-        self._timers: dict[str, Timer] = {}
+    def __init__(self, elections: "Elections") -> None:
+        self.elections = elections
+        self.identity = elections.identity
+        self.voters = elections.voters
+        self.environment = elections.environment
+        self.timers = elections.environment.timers
+        self.timeouts = elections.environment.timeouts
+        self._pending_timers: dict[str, Timer] = {}
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the node still has this role."""
+        return self.elections.role is self
 
     def enter(self) -> None:
-        """Take up the office."""
+        """Start the work of the role."""
 
     def leave(self) -> None:
-        """Give it up: nothing that was started in it goes on."""
-        for timer in self._timers.values():
+        """Cancel all timers of the role."""
+        for timer in self._pending_timers.values():
             timer.cancel()
-        self._timers.clear()
+        self._pending_timers.clear()
 
     def flushed(self) -> None:
-        """Hear that what was appended is safe."""
+        """Act on a finished sync of the log."""
 
     def refuses_pre_votes(self) -> bool:
-        """Whether a leader is at work as far as this node can see."""
+        """Whether this node has contact to a leader, so that no election is needed."""
         return False
 
     def after(self, what: str, delay_ms: int, action: Callable[[], None]) -> None:
-        """Do something later, in the place of what was to be done later under the same name."""
-        earlier = self._timers.get(what)
+        """Call an action later; it replaces the one that waits under the same name."""
+        earlier = self._pending_timers.get(what)
         if earlier is not None:
             earlier.cancel()
-        self._timers[what] = self.raft.timers.after(delay_ms, lambda: self._carefully(what, action))
+        self._pending_timers[what] = self.timers.after(
+            delay_ms, lambda: self._run_with_retry(what, action)
+        )
 
     def ask(
         self, address: Address | None, request: Message, answered: Callable[[Any | None], None]
     ) -> None:
-        """Send a request; hear the answer, or None, if still in office by then."""
+        """Send a request; pass on the response, or None, if the node has this role then."""
 
-        def heard(answer: Any | None) -> None:  # noqa: ANN401 - any response
-            if self.raft.expects(self):
-                self._carefully("answer", lambda: answered(answer))
+        def responded(response: Any | None) -> None:  # noqa: ANN401 - any response
+            if self.elections.expects(self):
+                self._run_with_retry("answer", lambda: answered(response))
 
         if address is None:
-            self.after(f"ask {type(request).__name__}", self.raft.retry_ms, lambda: heard(None))
+            retry_ms = self.timeouts.retry_ms
+            self.after(f"ask {type(request).__name__}", retry_ms, lambda: responded(None))
         else:
-            self.raft.ask(address, request, self.raft.settings.fetch_timeout_ms, heard)
+            self.environment.ask(address, request, self.timeouts.fetch_ms, responded)
 
-    def _carefully(self, what: str, action: Callable[[], None]) -> None:
-        """Do something that writes: a disk that refuses must not end the node's part for good."""
+    def _run_with_retry(self, what: str, action: Callable[[], None]) -> None:
+        """Run an action that writes to disk; if the disk refuses, enter the role again later."""
         try:
             action()
         except OSError as error:
-            notice = Notice("warning", "the disk refused metadata", {"problem": str(error)})
-            self.raft.outbox.append(notice)
-            if self.raft.role is self:
-                self.after(what, self.raft.retry_ms, self.again)
+            self.environment.warn_of_disk(error)
+            if self.is_current:
+                self.after(what, self.timeouts.retry_ms, self.retry)
 
-    def again(self) -> None:
-        """Go on after the disk refused something."""
-        self.raft.become(type(self)(self.raft))
+    def retry(self) -> None:
+        """Enter the role again after the disk refused a write."""
+        self.elections.become(type(self)(self.elections))
 
 
 class Halted(Role):
-    """Out of service, lest more be lost."""
+    """Takes no part in the quorum, so that no committed record is lost."""
 
     name = "halted"
 
     def refuses_pre_votes(self) -> bool:
-        """It takes no part in anything."""
+        """Refuse: a halted node takes no part in elections."""
         return True

@@ -1,13 +1,14 @@
-"""Snapshots: the metadata as of an offset, so that the log before it can go (KIP-630).
+"""Snapshot files: the metadata as of an offset, which replaces the log before it (KIP-630).
 
     <offset in 20 digits>-<epoch in 10>.checkpoint
 
-holds batches one after the other: a control batch with the header and the voters, the records, and
-a control batch with the footer. Checksums cover each batch; offsets that leave no gap and a footer
-at the very end prove that none is missing.
+contains a control batch with the header and the voters, the records in batches, and a control batch
+with the footer. Each batch has a checksum; offsets without a gap and a footer at the end prove that
+none is missing.
 
-A snapshot is all that is left of the log below it. One that is damaged stops the start, and is
-never deleted: an older one or an empty image would look well, and be wrong (KAFKA-14618).
+After the log below it is deleted, a snapshot is the only source of that metadata. A damaged one
+stops the start and is never deleted: an older snapshot or an empty image would be wrong
+(KAFKA-14618).
 """
 
 import re
@@ -29,20 +30,20 @@ from barnabas.storage.walk import plausible
 SUFFIX = ".checkpoint"
 FILE_NAME = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 RECORDS_A_BATCH = 100
-"""So many records are made into a batch within one event of the loop."""
+"""How many records are encoded within one event of the event loop."""
 
 Pair = tuple[bytes, bytes]
 
 
 class SnapshotId(NamedTuple):
-    """Where a snapshot ends, and the epoch of the last record in it."""
+    """The offset at which a snapshot ends, and the epoch of its last record."""
 
     end_offset: int
     epoch: int
 
     @property
     def file_name(self) -> str:
-        """What its file is called."""
+        """The name of its file."""
         return f"{self.end_offset:020d}-{self.epoch:010d}{SUFFIX}"
 
 
@@ -50,7 +51,7 @@ NO_SNAPSHOT = SnapshotId(0, -1)
 
 
 class Snapshot(NamedTuple):
-    """What a snapshot says."""
+    """The content of a snapshot."""
 
     id: SnapshotId
     voters: VoterSet | None
@@ -67,7 +68,7 @@ def encode(
 def pieces(
     snapshot_id: SnapshotId, voters: VoterSet | None, content: Iterable[Pair], now_ms: int
 ) -> Iterator[bytearray]:
-    """Return the bytes of a snapshot's file one batch after the other, each made when asked for."""
+    """Return the bytes of a snapshot's file batch by batch; each is encoded when it is needed."""
     offset = 0
     for batch, count in _batches(voters, content, now_ms):
         stamp(batch, 0, offset, snapshot_id.epoch)
@@ -88,7 +89,7 @@ def _batches(
 
 
 def decode(snapshot_id: SnapshotId, content: bytes) -> Snapshot:
-    """Read a snapshot; raise `CorruptBatchError` unless it is whole and as it was written."""
+    """Read a snapshot; raise `CorruptBatchError` unless it is complete and undamaged."""
     view, position, offset = memoryview(content), 0, 0
     voters: VoterSet | None = None
     pairs: list[Pair] = []
@@ -98,7 +99,9 @@ def decode(snapshot_id: SnapshotId, content: bytes) -> Snapshot:
         batch = view[position : position + header.size]
         verify(batch, header)
         if closed or header.base_offset != offset or header.leader_epoch != snapshot_id.epoch:
-            raise CorruptBatchError(f"a batch at byte {position} does not belong there")
+            raise CorruptBatchError(
+                f"the batch at byte {position} belongs to another place or snapshot"
+            )
         position, offset = position + header.size, header.last_offset + 1
         if not header.is_control:
             pairs += [(record.key or b"", record.value or b"") for record in records(batch, header)]
@@ -109,12 +112,12 @@ def decode(snapshot_id: SnapshotId, content: bytes) -> Snapshot:
             if isinstance(message, VotersRecord):
                 voters = VoterSet.of_record(message)
     if not (opened and closed):
-        raise CorruptBatchError("its beginning or its end is missing")
+        raise CorruptBatchError("its header or footer is missing")
     return Snapshot(snapshot_id, voters, pairs)
 
 
 class Snapshots:
-    """The snapshots in a folder; the newest is the one that counts."""
+    """The snapshots in a folder; the newest is in use."""
 
     def __init__(self, disk: Disk, folder: str) -> None:
         self._disk = disk
@@ -122,7 +125,7 @@ class Snapshots:
         self.newest = NO_SNAPSHOT
 
     def open(self) -> Snapshot | None:
-        """Return the newest snapshot, if there is one; raise `StorageError` where it is damaged."""
+        """Return the newest snapshot, if there is one; raise `StorageError` if it is damaged."""
         found = self.listed()
         if not found:
             return None
@@ -133,26 +136,26 @@ class Snapshots:
         except CorruptBatchError as error:
             raise StorageError(
                 f"{path} is damaged: {error}; the metadata below offset {self.newest.end_offset} "
-                f"is nowhere else on this node. Restore the file, or remove this node from the "
+                f"exists nowhere else on this node. Restore the file, or remove this node from the "
                 f"quorum, empty its metadata folder and add it again"
             ) from error
 
     def path(self, snapshot_id: SnapshotId) -> str:
-        """Return where a snapshot lies."""
+        """Return the path of a snapshot."""
         return f"{self._folder}/{snapshot_id.file_name}"
 
     def listed(self) -> list[SnapshotId]:
-        """Return all there are, the newest last; files of other names are not snapshots."""
+        """Return the ids of all snapshots, the newest last; other files are ignored."""
         found = (FILE_NAME.fullmatch(name) for name in self._disk.files(self._folder))
         return sorted(SnapshotId(int(named[1]), int(named[2])) for named in found if named)
 
     def store(self, snapshot_id: SnapshotId, content: bytes) -> None:
-        """Make a snapshot the newest, once it is safe."""
+        """Write a snapshot durably, and make it the newest."""
         self._disk.write_atomic(self.path(snapshot_id), content)
         self.newest = snapshot_id
 
     def storing(self, snapshot_id: SnapshotId, content: Iterable[Buffer]) -> ChangeSteps[None]:
-        """Make a snapshot the newest, once it is safe; other events come in between its pieces."""
+        """Do what `store` does in steps, with other events of the loop in between."""
         path = self.path(snapshot_id)
         file = emptied_beside(self._disk, path)
         try:
@@ -162,17 +165,17 @@ class Snapshots:
             yield Sync(files=(file,))
             self._disk.rename(beside(path), path)
         except OSError:
-            self._disk.remove(beside(path))  # a full disk needs no litter
+            self._disk.remove(beside(path))  # free the space: the disk may be full
             raise
         yield Sync(folders=(self._folder,))
         self.newest = snapshot_id
 
     def give_up(self, snapshot_id: SnapshotId) -> None:
-        """Remove what was written of a snapshot that will not be finished."""
+        """Delete the part of a snapshot that was written before it was abandoned."""
         self._disk.remove(beside(self.path(snapshot_id)))
 
     def read(self, snapshot_id: SnapshotId, position: int, length: int) -> tuple[bytes, int] | None:
-        """Return a piece of a snapshot and the size of all; None where it is gone."""
+        """Return a piece of a snapshot and the snapshot's size; None if it does not exist."""
         path = self.path(snapshot_id)
         if not self._disk.exists(path):
             return None
@@ -183,5 +186,5 @@ class Snapshots:
             file.close()
 
     def older(self) -> tuple[str, ...]:
-        """Return the files that the newest has made superfluous."""
+        """Return the paths of all snapshots but the newest."""
         return tuple(self.path(found) for found in self.listed() if found < self.newest)

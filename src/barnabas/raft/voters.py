@@ -1,13 +1,14 @@
-"""Who votes on metadata.
+"""Voter sets: the nodes whose majority decides on metadata.
 
-A voter is an id and a directory id: a node that lost its disk comes back under the same id with
-another directory, and must not speak for the one that acknowledged records (KIP-853). The set that
-operators write into the settings knows no directories. The first leader learns them and writes the
-set into the log; from then on the log says who votes. Until every voter has that record, a
-lost disk cannot be told from a new one: a cluster should be whole once before it is relied on.
+A voter is a node id and a directory id. A node that lost its disk comes back under the same id
+with another directory, and must not count as the voter that acknowledged records (KIP-853). The
+voters in the settings have no directory ids. The first leader learns the ids and writes the set
+into the log; from then on the log defines the voters. Until every voter has that record, a lost
+disk cannot be distinguished from a new one. So all voters of a new cluster should run at the same
+time once.
 
-A set counts from the moment it is appended, committed or not, and is undone where its record is cut
-away (Raft dissertation, 4.1).
+A voter set is in effect as soon as it is appended, committed or not. Truncation of its record
+restores the set before it (Raft dissertation, 4.1).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,14 +24,14 @@ LISTENER = "PEER"
 
 
 class ReplicaKey(NamedTuple):
-    """One copy of the log: a node with its disk. A directory of zeros is not known."""
+    """One replica of the log: a node with its directory. A directory of zeros is unknown."""
 
     id: NodeId
     directory: bytes
 
 
 class Voter(NamedTuple):
-    """A member of the quorum and where it listens for the others."""
+    """A voter of the quorum and its address for other members."""
 
     id: NodeId
     directory: bytes
@@ -38,21 +39,23 @@ class Voter(NamedTuple):
 
     @property
     def key(self) -> ReplicaKey:
-        """Who it is, wherever it listens."""
+        """The voter without its address."""
         return ReplicaKey(self.id, self.directory)
 
 
 def parse_voter(text: str) -> Voter:
-    """Read `id@host:port`, as the settings have it."""
+    """Read `id@host:port` from the settings."""
     number, _, place = text.partition("@")
     host, _, port = place.rpartition(":")
     if not (number.isdecimal() and host and port.isdecimal()):
-        raise ConfigError(f"{text!r} is no voter; write id@host:port, such as 1@127.0.0.1:9093")
+        raise ConfigError(
+            f"{text!r} does not name a voter; write id@host:port, such as 1@127.0.0.1:9093"
+        )
     return Voter(NodeId(int(number)), NO_DIRECTORY, Address(host.strip("[]"), int(port)))
 
 
 class VoterSet:
-    """Those whose majority decides; sorted by id, one entry an id."""
+    """An immutable set of voters, sorted by id, with one entry for each id."""
 
     __slots__ = ("voters",)
 
@@ -76,12 +79,12 @@ class VoterSet:
 
     @property
     def majority(self) -> int:
-        """How many of them decide."""
+        """How many voters are a majority."""
         return len(self.voters) // 2 + 1
 
     @property
     def directories_known(self) -> bool:
-        """Whether every voter is known with its disk."""
+        """Whether the directory of every voter is known."""
         return all(voter.directory != NO_DIRECTORY for voter in self.voters)
 
     def find(self, node_id: int) -> Voter | None:
@@ -89,20 +92,20 @@ class VoterSet:
         return next((voter for voter in self.voters if voter.id == node_id), None)
 
     def includes(self, key: ReplicaKey) -> bool:
-        """Whether this copy votes; a voter whose directory is not known is known by its id."""
+        """Whether a replica is a voter; one with an unknown directory is matched by id."""
         voter = self.find(key.id)
         return voter is not None and speaks_for(key, voter)
 
     def with_voter(self, voter: Voter) -> "VoterSet":
-        """Return the set with one more, or with one replaced."""
+        """Return the set with a voter added or replaced."""
         return VoterSet([*self.without(voter.id), voter])
 
     def without(self, node_id: int) -> "VoterSet":
-        """Return the set with one less."""
+        """Return the set without a voter."""
         return VoterSet(voter for voter in self.voters if voter.id != node_id)
 
     def record(self) -> voters_record.VotersRecord:
-        """Return the set as it stands in the log."""
+        """Return the set as a record for the log."""
         return voters_record.VotersRecord(
             voters=[
                 voters_record.Voter(
@@ -123,7 +126,7 @@ class VoterSet:
 
     @classmethod
     def of_record(cls, record: voters_record.VotersRecord) -> "VoterSet":
-        """Read a set from the log."""
+        """Read a set from a record of the log."""
         return cls(
             Voter(
                 NodeId(voter.voter_id),
@@ -135,12 +138,12 @@ class VoterSet:
 
 
 def speaks_for(key: ReplicaKey, voter: Voter) -> bool:
-    """Whether a copy is the voter itself, and not its node with another disk."""
+    """Whether a replica is this voter, and not its node with another disk."""
     return key.id == voter.id and voter.directory in (NO_DIRECTORY, key.directory)
 
 
 class VoterHistory:
-    """Every voter set of the log with the offset it stands at, so that a cut undoes it."""
+    """All voter sets of the log with their offsets, so that truncation restores the one before."""
 
     def __init__(self, bootstrap: Sequence[Voter]) -> None:
         self.bootstrap = VoterSet(bootstrap)
@@ -148,24 +151,24 @@ class VoterHistory:
 
     @property
     def current(self) -> VoterSet:
-        """The set that counts."""
+        """The set in effect."""
         return self._entries[-1][1] if self._entries else self.bootstrap
 
     @property
     def offset(self) -> int:
-        """Where the set that counts stands; -1 where the log has none."""
+        """The offset of the set in effect; -1 if the log has none."""
         return self._entries[-1][0] if self._entries else -1
 
     def at(self, end_offset: int) -> VoterSet | None:
-        """Return the set that the log below an offset amounts to, if it has one."""
+        """Return the last set below an offset, if the log has one."""
         return next((voters for at, voters in reversed(self._entries) if at < end_offset), None)
 
     def add(self, offset: int, voters: VoterSet) -> None:
-        """Go by a set that stands at an offset."""
+        """Put a set into effect that the log has at an offset."""
         self._entries.append((offset, voters))
 
     def truncate(self, end_offset: int) -> None:
-        """Forget the sets from an offset on."""
+        """Forget the sets at an offset and above."""
         self._entries = [entry for entry in self._entries if entry[0] < end_offset]
 
     def reset(self, offset: int, voters: VoterSet | None) -> None:

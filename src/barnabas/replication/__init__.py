@@ -1,1 +1,1 @@
-"""Copies of partitions: what a leader knows of its followers, and how a follower follows."""
+"""Replication: what a leader knows of its followers, and how a follower fetches."""

@@ -1,17 +1,17 @@
-"""Where two copies of a log part ways, found by leader epochs (KIP-101, KIP-279).
+"""Finds where two replicas of a log diverge, by their leader epochs (KIP-101, KIP-279).
 
-A follower says in which epoch the last batch it has was written. Where the leader's log has that
-epoch end earlier, or does not have it at all, the follower has batches that never were committed.
-Both sides step down through their epochs until they meet: the leader answers the last epoch
-that it shares and where that ends, the follower cuts its log there and asks again.
+A follower sends the epoch of its last batch. Where that epoch ends earlier in the leader's log, or
+does not exist there, the follower has batches that were never committed. The leader answers with
+the last epoch that it shares and where that ends. The follower truncates its log there and fetches
+again, until the logs agree.
 
     leader      [ epoch 1 ............ 90 ][ epoch 3 ....... 120 ]
     follower    [ epoch 1 ................... 100 ][ epoch 2 ... 110 ]
 
-    fetches 110 after epoch 2    answered: epoch 1 ends at 90    cuts to 90, fetches on
+    fetches 110 after epoch 2    response: epoch 1 ends at 90    truncates to 90, fetches on
 
-Never is a log cut to its high watermark, which a follower hears of late: between its fetch and the
-next it would throw away what was acknowledged.
+A follower never truncates its log to its high watermark, which may be older than the leader's: it
+would lose records that were acknowledged.
 """
 
 from itertools import pairwise
@@ -23,11 +23,11 @@ from barnabas.storage.epochs import LeaderEpochs
 def divergence(
     epochs: LeaderEpochs, end_offset: int, last_epoch: int, offset: int
 ) -> Diverging | None:
-    """Return where a leader's log leaves that of someone who has it up to an offset, if it does."""
+    """Return where the leader's log diverges from one that ends at an offset, if it does."""
     if last_epoch < 0 or not epochs.entries:
         return None
     latest = epochs.entries[-1][0]
-    # An epoch that is not known yet cannot be shared: begin with the last that is.
+    # The leader does not have a later epoch than its last: begin there.
     known, ends_at = epochs.end_offset_for(min(last_epoch, latest), end_offset)
     if known < last_epoch or ends_at < offset:
         return Diverging(known, ends_at)
@@ -35,10 +35,10 @@ def divergence(
 
 
 def misplacement(epochs: LeaderEpochs, last_epoch: int, offset: int) -> Diverging | None:
-    """Return what a leader answers a follower whose last batch cannot be of the epoch it says.
+    """Return the divergence of a follower whose last batch claims an epoch that began later.
 
-    No checksum covers a batch's epoch: one that changed on the follower's disk puts the epoch where
-    it had not begun yet. What the follower has of it is to be fetched again.
+    The checksum does not cover a batch's epoch. One that changed on the follower's disk puts the
+    epoch before its start. The follower fetches these batches again.
     """
     for (before, _), (epoch, start) in pairwise(epochs.entries):
         if epoch == last_epoch and offset <= start:
@@ -47,7 +47,7 @@ def misplacement(epochs: LeaderEpochs, last_epoch: int, offset: int) -> Divergin
 
 
 def common_end(epochs: LeaderEpochs, end_offset: int, diverging: Diverging) -> int:
-    """Return where a follower's log is to be cut, so that what is left may be the leader's."""
+    """Return the offset to which a follower truncates its log."""
     if not epochs.entries:
         return min(end_offset, diverging.end_offset)
     latest = epochs.entries[-1][0]

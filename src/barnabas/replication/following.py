@@ -1,24 +1,24 @@
-"""How a broker copies the partitions that another one leads.
+"""How a broker fetches the partitions that another broker leads.
 
-A fetcher keeps one fetch session with one leader (KIP-227). A request names the copies that have
-moved, each with the offset it wants next and the epoch of the last batch it has; the leader sends
-each of them more at most once before it is named again. To name an offset is to say that
-everything below it is safe here, so under `flush=ack` a copy is named again only when its log
-was synced. Copies do not wait for each other for long: what is synced in time goes out together,
-what takes longer follows.
+A fetcher keeps one fetch session with one leader (KIP-227). A request names the replicas whose
+fetch offset has moved, each with the offset it wants next and the epoch of its last batch. The
+leader sends records for each of them at most once before it is named again. A fetch offset tells
+the leader that everything below it is durable here. So under `flush=ack` a replica is named again
+only once its log is synced. Replicas wait for each other only briefly: those that are synced in
+time go into the same request, the others follow in the next.
 
     fetcher                                 leader
       | a at 10, b at 7        ------------>  |
       |  <-----------  a: records 10 to 19    |
       | (append, sync)                        |
-      | a at 20                ------------>  |  everything below 20 counts
+      | a at 20                ------------>  |  a has everything below 20
       |              ... waits for more ...   |
-      | b at 9                 ------------>  |  the request that waits is answered at once
+      | b at 9                 ------------>  |  the waiting request is answered at once
 
-So there may be two requests under way: one that waits at the leader and one that says more. Where
-an answer is lost, the session is given up and everything is named anew. A request that was taken
-for lost may still arrive, and have the leader believe that a copy is where it was long ago; so who
-is out of sync without being told why names itself again after a while.
+So up to two requests are in flight: one that waits at the leader and one that brings news. Where a
+response is lost, the fetcher closes the session and names every replica in a new one. A request
+that was taken for lost may still arrive, and the leader then believes that a replica is where it
+was long ago. Therefore a replica that is out of sync names itself again after a while.
 """
 
 from collections.abc import Callable
@@ -39,16 +39,16 @@ from barnabas.protocol.replica_fetch import (
 from barnabas.replication.throttle import Throttle
 
 REQUESTS_MAX = 2
-"""One that waits at the leader, and one that says more."""
+"""One that waits at the leader, and one that brings news."""
 ANSWER_TIMEOUT_MS = 5_000
 LINGER_MS = 10
-"""How long copies that are synced wait for those that are not yet."""
+"""How long replicas that are synced wait for those that are not."""
 RETRY_FIRST_MS = 50
 RETRY_MAX_MS = 1_000
 REMIND_MS = 1_000
-"""How long a copy may be out of sync with nothing to fetch before it says again where it is."""
+"""How long a replica may be out of sync with nothing to fetch before it repeats its offset."""
 THROTTLED_MS = 1_000
-"""How long a throttled copy waits at most before it asks for the throttle's rate again."""
+"""How long a throttled replica waits at most before it looks at the throttle again."""
 PARTITION_BYTES = 4 * 1024 * 1024
 SESSION_EPOCH_MAX = (1 << 31) - 1
 NO_SESSION = 0
@@ -56,8 +56,8 @@ NO_SESSION = 0
 Key = tuple[bytes, int]
 
 
-class Copy(Protocol):
-    """The local copy of a partition that somebody else leads."""
+class Replica(Protocol):
+    """A local replica of a partition that another broker leads."""
 
     @property
     def key(self) -> Key:
@@ -69,15 +69,15 @@ class Copy(Protocol):
 
     @property
     def is_in_sync(self) -> bool:
-        """Whether the controller counts it among those in sync."""
+        """Whether the controller counts it as in sync."""
 
     @property
     def is_synced(self) -> bool:
-        """Whether everything in the log is as safe as the topic wants it."""
+        """Whether the log is as durable as the topic's `flush` setting asks for."""
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """Where the log starts and ends."""
+        """The start and end offsets of the log."""
 
     @property
     def last_epoch(self) -> int:
@@ -85,51 +85,51 @@ class Copy(Protocol):
 
     @property
     def high_watermark(self) -> int:
-        """The last that was heard of the leader's; an answer may have come in vain."""
+        """The last high watermark of the leader that was applied, not just received."""
 
-    def take(self, told: Copied) -> None:
-        """Append what the leader sent, and hear how far it is.
+    def apply(self, fetched: Copied) -> None:
+        """Append what the leader sent, and apply its high watermark and log start offset.
 
-        Raises `CorruptBatchError` where that is damaged, `OSError` where the disk refuses.
+        Raises `CorruptBatchError` where a batch is damaged, `OSError` where the disk refuses.
         """
 
-    def cut(self, diverging: Diverging) -> None:
-        """Give up what the leader does not have."""
+    def truncate(self, diverging: Diverging) -> None:
+        """Truncate the log to the point where its leader epochs diverge from the leader's."""
 
-    def start_over(self, told: Copied) -> None:
-        """Go on where the leader's log starts now: it no longer has what comes next here."""
+    def restart(self, fetched: Copied) -> None:
+        """Continue at the start of the leader's log, which no longer has the fetch offset."""
 
 
 class Track:
-    """One copy on its way."""
+    """The progress of one replica."""
 
-    __slots__ = ("copy", "failures", "named_in", "named_ms", "resume_ms")
+    __slots__ = ("failures", "named_in", "named_ms", "replica", "resume_ms")
 
-    def __init__(self, copy: Copy) -> None:
-        self.copy = copy
+    def __init__(self, replica: Replica) -> None:
+        self.replica = replica
         self.named_in: int | None = None
-        """The request since which the leader knows what is wanted; None where it does not."""
+        """The request that told the leader the fetch offset; None where none has."""
         self.named_ms = 0
         self.resume_ms = 0
         self.failures = 0
 
     def wanted(self, max_bytes: int) -> FetchPartition:
-        """Return what the leader is asked for."""
-        copy = self.copy
-        start, end = copy.bounds
+        """Return the partition's part of a fetch request."""
+        replica = self.replica
+        start, end = replica.bounds
         return FetchPartition(
-            copy.key[1],
-            copy.leader_epoch,
+            replica.key[1],
+            replica.leader_epoch,
             end,
-            copy.last_epoch,
+            replica.last_epoch,
             start,
             max_bytes,
-            copy.high_watermark,
+            replica.high_watermark,
         )
 
 
 class Fetcher:
-    """Copies some of the partitions that one broker leads."""
+    """Fetches some of the partitions that one broker leads."""
 
     def __init__(
         self,
@@ -157,31 +157,31 @@ class Fetcher:
         self._reminder: Timer | None = None
         self._forgotten: dict[Key, None] = {}
         self._session_id = NO_SESSION
-        self._given_up_id = NO_SESSION
+        self._closed_id = NO_SESSION
         self._session_epoch = 0
         self._requests = 0
         self._under_way: list[int] = []
         self._timer: Timer | None = None
-        self._losses = 0
+        self._failures = 0
         self._closed = False
-        self._told_epoch = broker_epoch()
-        """The broker epoch in which the leader knows this broker."""
+        self._sent_epoch = broker_epoch()
+        """The broker epoch that this broker last sent to the leader."""
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is nothing to copy."""
+        """Whether there is nothing to fetch."""
         return not self._tracks
 
-    def follow(self, copy: Copy) -> None:
-        """Copy a partition from here on, or once more, under another leader epoch."""
-        track = Track(copy)
-        self._tracks[copy.key] = self._unnamed[copy.key] = track
-        self._syncing.pop(copy.key, None)
-        self._forgotten.pop(copy.key, None)
+    def follow(self, replica: Replica) -> None:
+        """Start to fetch a partition, or start again under another leader epoch."""
+        track = Track(replica)
+        self._tracks[replica.key] = self._unnamed[replica.key] = track
+        self._syncing.pop(replica.key, None)
+        self._forgotten.pop(replica.key, None)
         self._wake_after(1)
 
     def forget(self, key: Key) -> None:
-        """Copy a partition no more."""
+        """Stop fetching a partition."""
         track = self._tracks.pop(key, None)
         if track is None:
             return
@@ -192,7 +192,7 @@ class Fetcher:
             self._wake_after(1)
 
     def out_of_sync(self, key: Key) -> None:
-        """Hear that a copy does not count: the leader may have it wrong how far it is."""
+        """Repeat a replica's fetch offset while it is out of sync, in case the leader lost it."""
         self._out_of_sync[key] = None
         if self._reminder is None and not self._closed:
             self._reminder = self._timers.after(REMIND_MS, self._remind)
@@ -202,7 +202,7 @@ class Fetcher:
         waiting, self._out_of_sync = self._out_of_sync, {}
         for key in waiting:
             track = self._tracks.get(key)
-            if track is None or track.copy.is_in_sync:
+            if track is None or track.replica.is_in_sync:
                 continue
             if track.named_in is not None and self._timers.now_ms - track.named_ms >= REMIND_MS:
                 self._name_again(track)
@@ -210,7 +210,7 @@ class Fetcher:
         self._wake_after(1)
 
     def synced(self, key: Key) -> None:
-        """Hear that a copy is safe up to its end: the leader is to know."""
+        """Tell the leader that a replica's log is synced up to its end."""
         if self._syncing.pop(key, 0) == 0:
             return
         if self._syncing:
@@ -219,7 +219,7 @@ class Fetcher:
             self._send()
 
     def close(self) -> None:
-        """Do nothing any more; answers to come are ignored."""
+        """Stop fetching for good; responses that arrive later are ignored."""
         self._closed = True
         self._tracks.clear()
         self._unnamed.clear()
@@ -229,7 +229,7 @@ class Fetcher:
             self._reminder.cancel()
 
     def _send(self) -> None:
-        """Name what has moved, and leave a request with the leader to wait for more."""
+        """Name the replicas that have moved, and keep one request waiting at the leader."""
         self._stop_timer()
         self._notice_broker_epoch()
         opening = self._session_id == NO_SESSION
@@ -246,7 +246,7 @@ class Fetcher:
         number = self._requests
         for track in named:
             track.named_in, track.named_ms = number, self._timers.now_ms
-            del self._unnamed[track.copy.key]
+            del self._unnamed[track.replica.key]
         body = encode_request(self._request(named))
         self._forgotten.clear()
         self._session_epoch = next_epoch(self._session_epoch)
@@ -265,18 +265,18 @@ class Fetcher:
         )
 
     def _notice_broker_epoch(self) -> None:
-        """Name everything anew where this broker was registered anew.
+        """Name every replica again after this broker registered again.
 
-        A leader lets nobody join the ISR whom it knows in another broker epoch (KIP-903), and what
-        does not move is not named again by itself.
+        A leader adds a replica to the ISR only if it fetched in its present broker epoch (KIP-903),
+        and a replica that does not move is not named again otherwise.
         """
         broker_epoch = self._broker_epoch()
-        if broker_epoch != self._told_epoch:
-            self._told_epoch = broker_epoch
-            self._begin_anew()
+        if broker_epoch != self._sent_epoch:
+            self._sent_epoch = broker_epoch
+            self._restart_session()
 
     def _needs_no_request(self) -> bool:
-        """Tell whether one waits at the leader already, or there is nothing to wait for."""
+        """Tell whether a request waits at the leader already, or there is nothing to wait for."""
         return bool(self._under_way) or not self._tracks
 
     def _to_name(self) -> list[Track]:
@@ -284,10 +284,10 @@ class Fetcher:
         named: list[Track] = []
         for key, track in self._unnamed.items():
             delay_ms = track.resume_ms - now_ms
-            if not track.copy.is_in_sync:
+            if not track.replica.is_in_sync:
                 wait_ms = min(self._throttle.delay_ms(now_ms), THROTTLED_MS)
                 delay_ms = max(delay_ms, wait_ms)
-            if not track.copy.is_synced:
+            if not track.replica.is_synced:
                 self._syncing[key] = None
             elif delay_ms > 0:
                 self._wake_after(delay_ms)
@@ -300,7 +300,7 @@ class Fetcher:
         topics: dict[TopicKey, list[FetchPartition]] = {}
         for track in named:
             wanted = track.wanted(min(PARTITION_BYTES, settings.fetch_bytes))
-            topics.setdefault(track.copy.key[0], []).append(wanted)
+            topics.setdefault(track.replica.key[0], []).append(wanted)
         forgotten: dict[TopicKey, list[int]] = {}
         for topic_id, number in self._forgotten:
             forgotten.setdefault(topic_id, []).append(number)
@@ -310,7 +310,7 @@ class Fetcher:
             1,
             settings.fetch_bytes,
             0,
-            self._session_id or self._given_up_id,
+            self._session_id or self._closed_id,
             self._session_epoch,
             list(topics.items()),
             list(forgotten.items()),
@@ -320,7 +320,7 @@ class Fetcher:
 
     def _answered(self, number: int, answer: memoryview | None) -> None:
         if self._closed or number not in self._under_way:
-            return  # of a session that was given up
+            return  # of a session that was closed
         self._under_way.remove(number)
         if answer is None:
             self._lose_session()
@@ -329,76 +329,77 @@ class Fetcher:
             response = parse_response(answer)
         except WireError as error:
             facts = {"lane": self._lane, "problem": str(error)}
-            self._outbox.append(Notice("error", "a leader's answer makes no sense", facts))
+            self._outbox.append(Notice("error", "invalid fetch response from leader", facts))
             self._lose_session()
             return
         if response.error_code:
             self._lose_session()
             return
-        self._losses = 0
+        self._failures = 0
         self._session_id = response.session_id
-        for told in response.results:
-            track = self._tracks.get((told.topic_id, told.partition))
+        for fetched in response.results:
+            track = self._tracks.get((fetched.topic_id, fetched.partition))
             if track is not None and track.named_in is not None and number >= track.named_in:
-                self._hear(track, told)
+                self._apply(track, fetched)
         if self._syncing:
             self._wake_after(LINGER_MS)
         else:
             self._send()
 
-    def _hear(self, track: Track, told: Copied) -> None:
-        """Go along with what a leader says of one partition."""
+    def _apply(self, track: Track, fetched: Copied) -> None:
+        """Apply what the leader sent for one partition."""
+        replica = track.replica
         try:
-            if told.diverging is not None:
-                track.copy.cut(told.diverging)
-            elif told.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                track.copy.start_over(told)
-            elif told.error_code:
+            if fetched.diverging is not None:
+                replica.truncate(fetched.diverging)
+            elif fetched.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                replica.restart(fetched)
+            elif fetched.error_code:
                 self._back_off(track)
                 return
             else:
-                if not track.copy.is_in_sync:
-                    self._throttle.use(len(told.records), self._timers.now_ms)
-                track.copy.take(told)
-                if not told.records:
-                    return  # nothing new, so the leader still knows what is wanted
+                if not replica.is_in_sync:
+                    self._throttle.use(len(fetched.records), self._timers.now_ms)
+                replica.apply(fetched)
+                if not fetched.records:
+                    return  # the fetch offset that the leader knows is still right
         except (CorruptBatchError, OSError) as error:
-            self._complain(track, error)
+            self._report(track, error)
             self._back_off(track)
             return
         track.failures = 0
         self._name_again(track)
 
     def _name_again(self, track: Track) -> None:
-        key = track.copy.key
+        key = track.replica.key
         track.named_in = None
         self._unnamed[key] = track
-        if not track.copy.is_synced:
+        if not track.replica.is_synced:
             self._syncing[key] = None
 
     def _back_off(self, track: Track) -> None:
-        """Ask again later: either side may not know yet who leads."""
+        """Fetch again later: either broker may not know the leader yet."""
         delay_ms = min(RETRY_FIRST_MS << track.failures, RETRY_MAX_MS)
         track.failures = min(track.failures + 1, 10)
         track.resume_ms = self._timers.now_ms + delay_ms
         self._name_again(track)
 
-    def _complain(self, track: Track, error: Exception) -> None:
+    def _report(self, track: Track, error: Exception) -> None:
         if track.failures == 0:
-            topic_id, number = track.copy.key
+            topic_id, number = track.replica.key
             facts = {"topic_id": topic_id.hex(), "partition": number, "problem": str(error)}
-            self._outbox.append(Notice("error", "cannot take what a leader sent", facts))
+            self._outbox.append(Notice("error", "cannot append what the leader sent", facts))
 
     def _lose_session(self) -> None:
-        """Begin anew after a while, with everything: nobody knows what the leader heard."""
-        self._begin_anew()
-        delay_ms = min(RETRY_FIRST_MS << self._losses, RETRY_MAX_MS)
-        self._losses = min(self._losses + 1, 10)
+        """Restart the session after a delay: the leader may or may not have got the request."""
+        self._restart_session()
+        delay_ms = min(RETRY_FIRST_MS << self._failures, RETRY_MAX_MS)
+        self._failures = min(self._failures + 1, 10)
         self._wake_after(delay_ms)
 
-    def _begin_anew(self) -> None:
+    def _restart_session(self) -> None:
         if self._session_id != NO_SESSION:
-            self._given_up_id = self._session_id  # for the leader to close it
+            self._closed_id = self._session_id  # so that the leader closes it
         self._session_id, self._session_epoch = NO_SESSION, 0
         self._under_way.clear()
         self._forgotten.clear()
@@ -421,5 +422,5 @@ class Fetcher:
 
 
 def next_epoch(epoch: int) -> int:
-    """Return the number that follows in a session; 0 would begin another."""
+    """Return the epoch that follows in a session; 0 would open another session."""
     return 1 if epoch >= SESSION_EPOCH_MAX else epoch + 1

@@ -1,21 +1,22 @@
-"""What a leader knows of its followers, and who of them counts.
+"""What a leader knows of its followers, and which of them are in sync.
 
-A follower's fetch says how far it got: it asks for an offset only once everything below it is as
-safe as its topic wants. The in-sync replicas (ISR) are those without whom no record is committed.
-The controller says who they are; the leader proposes. Until it knows what became of a proposal
-it must reckon with either outcome, so the high watermark counts the maximal ISR, the union of the
-committed and the proposed one: whoever may be elected has everything that was acknowledged.
+A follower's fetch offset says how far it is: it fetches from an offset only once everything below
+it is as durable as its topic's `flush` setting asks for. A record is committed once all in-sync
+replicas (ISR) have it. The leader proposes changes of the ISR, and the controller decides. Until
+the leader knows the decision it must allow for both outcomes, so the high watermark waits for the
+maximal ISR, the union of the committed and the proposed one. Any replica that may be elected then
+has every record that was acknowledged.
 
-    leaves   has not caught up with the leader's end for too long, or lost what it had
-    joins    has everything below the high watermark and reaches into this epoch, fetched in
-             this epoch, and is alive in the life in which it fetched (KIP-903)
+    leaves   has not caught up with the leader's end for too long, or lost records
+    joins    has everything below the high watermark and below the start of this leader epoch,
+             fetched in this epoch, and is alive in the broker epoch in which it fetched (KIP-903)
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 BrokerEpochs = Callable[[int], int | None]
-"""The epoch in which a broker may be in sync, None where it is fenced, stopping or unknown."""
+"""The broker epoch of a broker, None where it is fenced, stopping or unknown."""
 
 UNKNOWN = -1
 
@@ -29,7 +30,7 @@ class LagLimits(NamedTuple):
 
 
 class Follower:
-    """One other replica, as far as it told in this leader epoch."""
+    """One follower, as its fetches in this leader epoch show it."""
 
     __slots__ = (
         "broker_epoch",
@@ -41,25 +42,25 @@ class Follower:
 
     def __init__(self, caught_up_ms: int) -> None:
         self.end_offset = UNKNOWN
-        """Everything below this it has; not known before it fetched."""
+        """The follower has everything below this offset; unknown before its first fetch."""
         self.broker_epoch = UNKNOWN
         self.caught_up_ms = caught_up_ms
-        """When it last had everything that the leader had."""
+        """When it last had everything that the leader had then."""
         self.fetched_ms = caught_up_ms
         self.fetched_at_end = UNKNOWN
-        """Where the leader's log ended when it last fetched."""
+        """The end of the leader's log at the follower's last fetch."""
 
     @property
     def has_fetched(self) -> bool:
-        """Whether it fetched in this leader epoch: what it said before, it may have truncated."""
+        """Whether it fetched in this leader epoch; it may have truncated what it had before."""
         return self.end_offset != UNKNOWN
 
     def fetched(self, offset: int, broker_epoch: int, leader_end: int, now_ms: int) -> None:
-        """Take note of a fetch."""
+        """Record a fetch."""
         if offset >= leader_end:
             self.caught_up_ms = now_ms
         elif self.fetched_at_end != UNKNOWN and offset >= self.fetched_at_end:
-            self.caught_up_ms = self.fetched_ms  # it had everything there was back then
+            self.caught_up_ms = self.fetched_ms  # it has everything that the leader had then
         self.end_offset, self.broker_epoch = offset, broker_epoch
         self.fetched_at_end, self.fetched_ms = leader_end, now_ms
 
@@ -84,14 +85,14 @@ class InSync:
     def __init__(self, me: int, epoch_start: int) -> None:
         self.me = me
         self.epoch_start = epoch_start
-        """Where the leader's log ended when it began to lead."""
+        """The end of the leader's log when it began to lead."""
         self.replicas: Sequence[int] = ()
         self.isr: Sequence[int] = ()
-        """As committed by the controller."""
+        """The ISR that the controller committed."""
         self.proposed: Sequence[int] | None = None
-        """What the controller was asked for and has not answered."""
+        """The ISR that the leader proposed, until it knows the controller's decision."""
         self.seen: Sequence[tuple[int, int]] = ()
-        """Who was proposed, each with the broker epoch in which it fetched; -1 is not checked."""
+        """The proposed replicas with the broker epochs in which they fetched; -1 is not checked."""
         self.partition_epoch = -1
         self.min_isr = 1
         self.gives_up = False
@@ -103,15 +104,15 @@ class InSync:
     def place(
         self, replicas: Sequence[int], isr: Sequence[int], partition_epoch: int, now_ms: int
     ) -> None:
-        """Take on who holds copies and who of them is in sync, as the controller decided."""
+        """Apply the replicas and the ISR that the controller decided on."""
         if partition_epoch < self.partition_epoch:
             return
         if partition_epoch > self.partition_epoch:
-            self.proposed = None  # decided, or made moot by another decision
+            self.proposed = None  # accepted, or outdated by another decision
         self.replicas, self.isr, self.partition_epoch = replicas, isr, partition_epoch
         others = [replica for replica in replicas if replica != self.me]
         known = self._followers
-        # Members get their full time to be heard of, as a new leader knows nothing of them.
+        # A new leader knows nothing of its followers: each gets the full time to fetch.
         self._followers = {each: known.get(each) or Follower(now_ms) for each in others}
 
     @property
@@ -121,27 +122,27 @@ class InSync:
 
     @property
     def maximal_isr(self) -> Sequence[int]:
-        """Everybody who is in sync, or may be once a proposal is known to be accepted."""
+        """The replicas that are in sync, or will be if the controller accepts the proposal."""
         if self.proposed is None:
             return self.isr
         return [*self.isr, *(each for each in self.proposed if each not in self.isr)]
 
     @property
     def effective_min_isr(self) -> int:
-        """How many must be in sync: never more than there are copies."""
+        """How many replicas must be in sync: never more than there are."""
         return max(1, min(self.min_isr, len(self.replicas)))
 
     @property
-    def is_short(self) -> bool:
-        """Whether too few are in sync for anything to be committed."""
+    def is_under_min_isr(self) -> bool:
+        """Whether too few replicas are in sync to commit records."""
         return len(self.isr) < self.effective_min_isr
 
     def fetched(
         self, replica: int, broker_epoch: int, offset: int, leader_end: int, now_ms: int
     ) -> bool:
-        """Take note of a fetch whose offset was found good; tell whether it counts.
+        """Record a fetch whose offset is in the log; return whether it counts.
 
-        One of an earlier life of the broker may have been under way for long.
+        A fetch that the broker sent before it restarted may arrive late, and does not count.
         """
         follower = self._followers.get(replica)
         if follower is None or broker_epoch < follower.broker_epoch:
@@ -150,8 +151,8 @@ class InSync:
         return True
 
     def high_watermark(self, local_safe: int) -> int:
-        """Return up to where everybody who counts has the log; -1 while that must not move."""
-        if self.is_short:
+        """Return up to where the maximal ISR has the log; -1 while too few are in sync."""
+        if self.is_under_min_isr:
             return UNKNOWN
         lowest = local_safe
         for replica in self.maximal_isr:
@@ -168,7 +169,7 @@ class InSync:
         limits: LagLimits,
         broker_epochs: BrokerEpochs,
     ) -> list[int] | None:
-        """Return the ISR that the controller is to be asked for, if another one is due."""
+        """Return the ISR that the leader should propose, if another one is due."""
         if self.proposed is not None:
             return None
         kept = [
@@ -187,10 +188,10 @@ class InSync:
         return None if wanted == list(self.isr) else wanted
 
     def propose(self, members: Sequence[int]) -> None:
-        """Ask for an ISR, of the processes that were seen by now (KIP-903).
+        """Propose an ISR, with the broker epochs in which its members fetched (KIP-903).
 
-        It may be a while until the controller is reached: one that starts anew meanwhile fetches,
-        too, and has less.
+        The request may reach the controller late. A broker that restarts until then fetches again,
+        and may have lost records.
         """
         self.proposed = members
         self.seen = [(each, self._broker_epoch(each)) for each in members]
@@ -198,7 +199,7 @@ class InSync:
     def may_join(
         self, replica: int, follower: Follower, high_watermark: int, broker_epochs: BrokerEpochs
     ) -> bool:
-        """Tell whether a replica that is out of sync has what it takes to be in."""
+        """Tell whether a replica that is out of sync may join the ISR."""
         return (
             follower.has_fetched
             and reaches_high_watermark(follower, high_watermark)
@@ -217,7 +218,7 @@ class InSync:
         )
 
     def look(self, leader_end: int, now_ms: int) -> None:
-        """Take note of who has everything as of now: nobody fetches what does not change."""
+        """Record that followers at the end are caught up now: without new records none fetches."""
         for follower in self._followers.values():
             if follower.end_offset >= leader_end:
                 follower.caught_up_ms = now_ms
@@ -228,21 +229,21 @@ class InSync:
 
 
 def reaches_high_watermark(follower: Follower, high_watermark: int) -> bool:
-    """Tell whether a follower has all that was acknowledged."""
+    """Tell whether a follower has every committed record."""
     return follower.end_offset >= high_watermark
 
 
 def reaches_epoch(follower: Follower, epoch_start: int) -> bool:
-    """Tell whether a follower has all that the leader had when it began to lead.
+    """Tell whether a follower has every record that the leader had when it began to lead.
 
-    The high watermark a new leader knows may be old: below its epoch's start there may be more
-    that was acknowledged.
+    The high watermark that a new leader knows may be old: more records may have been acknowledged
+    below the start of its epoch.
     """
     return follower.end_offset >= epoch_start
 
 
 def lives_as_it_fetched(follower: Follower, broker_epoch: int | None) -> bool:
-    """Tell whether a follower's broker is alive, and still the process that fetched."""
+    """Tell whether a follower's broker is alive and has not restarted since it fetched."""
     return broker_epoch is not None and broker_epoch == follower.broker_epoch
 
 
@@ -255,8 +256,8 @@ def lags(follower: Follower, leader_end: int, now_ms: int, limits: LagLimits) ->
 
 
 def lost_records(follower: Follower, high_watermark: int) -> bool:
-    """Tell whether an in-sync follower no longer has what was committed, for its disk failed it.
+    """Tell whether an in-sync follower lost committed records, as after a disk failure.
 
-    While it counted, nothing was committed that it did not have.
+    While it is in sync, no record is committed that it does not have.
     """
     return follower.has_fetched and follower.end_offset < high_watermark

@@ -1,20 +1,20 @@
-"""Receive buffers that are used again: a frame lives for a moment, its pages cost more."""
+"""A pool of receive buffers: to reuse one is cheaper than to allocate memory for each frame."""
 
 KEPT_MAX = 8
 KEPT_BYTES_MAX = 16 * 1024 * 1024
-"""The largest that is kept: what brokers copy from each other at once comes to about that."""
+"""The largest buffer that is kept: about the size of one replica fetch."""
 KEPT_TOTAL_BYTES_MAX = 64 * 1024 * 1024
 
 
 class BufferPool:
-    """A handful of buffers by size, in powers of two."""
+    """A few buffers of each size, in powers of two."""
 
     def __init__(self) -> None:
         self._free: dict[int, list[bytearray]] = {}
         self._kept_bytes = 0
 
     def take(self, size: int) -> bytearray:
-        """Return a buffer of at least this size; what it holds is not defined."""
+        """Return a buffer of at least this size; its content is undefined."""
         rounded = 1 << max(12, (size - 1).bit_length())
         free = self._free.get(rounded)
         if not free:
@@ -23,7 +23,7 @@ class BufferPool:
         return free.pop()
 
     def give_back(self, buffer: bytearray) -> None:
-        """Keep a buffer for the next taker, or let it go."""
+        """Keep a buffer for the next `take`, or drop it."""
         size = len(buffer)
         if size > KEPT_BYTES_MAX or size & (size - 1):
             return

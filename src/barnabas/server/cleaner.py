@@ -1,4 +1,4 @@
-"""Work per record in a process of its own: a job on standard input, its outcome on standard output.
+"""A separate process for work on each record: a job on stdin, its outcome on stdout.
 
 {"clean": plan}      compaction: groups of segments to swap in
 {"verify": files}    scrubbing: path and byte of the first damage in each file that has any
@@ -20,7 +20,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def end_with_parent() -> None:
-    """Have the kernel end us with the broker: the next one may clean the same folder."""
+    """Have the kernel end this process with the broker: the next one may clean the same folder."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if sys.argv[1:] and os.getppid() != int(sys.argv[1]):
@@ -28,7 +28,7 @@ def end_with_parent() -> None:
 
 
 def main() -> None:
-    """Carry out one job, politely, and not beyond the broker's life."""
+    """Carry out one job at low priority, and end with the broker."""
     with contextlib.suppress(OSError):
         os.nice(NICENESS)
     end_with_parent()

@@ -1,12 +1,12 @@
-"""Open files and connections: how many there may be, and a few that are kept back.
+"""Limits on open files and connections, and a few spare descriptors.
 
-The system gives a process so many descriptors. Connections and segments of logs are refused before
-the last is taken (`model/open_files.py`, `Server`). Where the limit is reached all the same, since
-another part of the process or of the machine took them, a few descriptors that stand for nothing
-are given up: for a sync, for a small file that must be written, and to accept a connection that
-is closed at once, so that its client does not wait.
+The system limits the descriptors of a process. The broker refuses connections and log segments
+before it has used the last one (`model/open_files.py`, `Server`). Other parts of the process or the
+machine may use descriptors too. If the limit is reached, the broker closes one of its spare
+descriptors to sync a file, to write a small file, or to accept a connection and close it at once,
+so that its client does not wait.
 
-The limit is the whole process's, and so are the spares: several brokers in a process share them.
+The limit applies to the process, and so do the spares: all brokers of a process share them.
 """
 
 import contextlib
@@ -29,17 +29,17 @@ connections to other brokers, and small files that are open for a moment."""
 FILES_KEPT = 256
 """Files of logs for which connections always leave room, where the limit allows it."""
 LAST_FILES = 16
-"""How near to the limit no client is let in, whatever has used up the rest."""
+"""No client is accepted if its descriptor would be one of the last so many."""
 EXHAUSTED = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM))
 
 
 def is_exhausted(error: OSError) -> bool:
-    """Tell whether the system has no descriptor or no memory to give, for now."""
+    """Tell whether the system has run out of descriptors or memory."""
     return error.errno in EXHAUSTED
 
 
 class SpareDescriptors:
-    """A few descriptors that stand for nothing, to be given up for something."""
+    """A few descriptors of /dev/null, which are closed to make room for another file."""
 
     def __init__(self, count: int = SPARES_KEPT) -> None:
         self._count = count
@@ -48,13 +48,13 @@ class SpareDescriptors:
         self._lock = RLock()  # a broker may be collected, and release, while it is held
 
     def hold(self) -> None:
-        """Keep the descriptors back, on behalf of one more broker."""
+        """Open the spare descriptors, for one more broker."""
         with self._lock:
             self._users += 1
             self._fill()
 
     def release(self) -> None:
-        """Give them back for good, once no broker needs them."""
+        """Close the spare descriptors, once no broker needs them."""
         with self._lock:
             self._users = max(0, self._users - 1)
             while self._held and not self._users:
@@ -72,7 +72,7 @@ class SpareDescriptors:
 
     @contextmanager
     def spared(self) -> Iterator[bool]:
-        """Give up a descriptor for a moment; tell whether there was one to give up."""
+        """Close a spare descriptor for a moment; yield whether there was one."""
         with self._lock:
             found = self._held.pop() if self._held else None
             if found is not None:
@@ -100,7 +100,7 @@ class SpareDescriptors:
                 self._fill()
 
     def _fill(self) -> None:
-        with contextlib.suppress(OSError):  # there is none to spare now
+        with contextlib.suppress(OSError):  # the limit is reached
             while len(self._held) < self._count:
                 self._held.append(os.open(NOTHING, os.O_RDONLY | os.O_CLOEXEC))
 
@@ -119,7 +119,7 @@ def descriptor_limit() -> int:
 
 
 class Shares(NamedTuple):
-    """How a process's limit of open files is shared out."""
+    """How a process's limit of open files is divided."""
 
     limit: int
     pool: int
@@ -142,20 +142,20 @@ class Shares(NamedTuple):
         return max(0, self.pool - max(self.files, partitions + FILES_TO_READ))
 
     def allows(self, partitions: int) -> dict[str, int]:
-        """Return what to tell the operator of a broker with so many partitions."""
+        """Return the limits of a broker with so many partitions, for the log."""
         connections = self.connections_beside(partitions)
         return {"limit": self.limit, "connections": connections, "partitions": self.partitions}
 
 
 def shares(limit: int, in_use: int) -> Shares:
-    """Share out a limit of which some is in use already."""
+    """Divide a limit of which some is already in use."""
     own = in_use + min(OWN_FILES, limit // 8)
     return Shares(limit, max(0, limit - own), min(FILES_KEPT, limit // 2))
 
 
 def in_use() -> int:
-    """Return how many descriptors the process has open; a guess where the system does not tell."""
+    """Return how many descriptors the process has open; a guess where the system does not say."""
     try:
-        return len(os.listdir(OPEN_FOLDER))  # noqa: PTH208 - a number is all that is wanted
+        return len(os.listdir(OPEN_FOLDER))  # noqa: PTH208 - only the number is needed
     except OSError:
         return OWN_FILES

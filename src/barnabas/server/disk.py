@@ -53,7 +53,7 @@ def write_at(descriptor: int, buffers: Sequence[Buffer], position: int) -> int:
 
 
 class OsFile:
-    """One file descriptor; closed when nobody refers to it any more, readers included."""
+    """One file descriptor; closed with the last reference to it, readers included."""
 
     __slots__ = ("__weakref__", "_end", "_open_files", "descriptor", "path")
 
@@ -110,7 +110,7 @@ class OsFile:
         os.utime(self.descriptor, ns=(modified_ms * NS_PER_MS,) * 2)
 
     def close(self) -> None:
-        """Let the descriptor go with the last reference: a slow reader may still hold one."""
+        """Do nothing: a slow reader may hold a reference; the last one closes the descriptor."""
 
     def __del__(self) -> None:
         if self.descriptor >= 0:
@@ -128,7 +128,7 @@ class OsFile:
 
 
 class _Map(mmap.mmap):
-    """A mapped file, which keeps a descriptor of its own until it is let go of."""
+    """A mapped file, which keeps a descriptor of its own until it is unmapped."""
 
     open_files: OpenFiles | None = None
 
@@ -164,7 +164,7 @@ class OsDisk:
                 if sync:
                     sync_descriptor(descriptor)
         except OSError:
-            self.remove(beside)  # a full disk needs no litter
+            self.remove(beside)  # it would take space on a full disk
             raise
         os.replace(beside, path)
         if sync:
@@ -232,9 +232,9 @@ class OsDisk:
     def sync_file(self, path: str) -> None:
         """Sync a small file that was written and closed before.
 
-        A write that failed in the background since is reported, for Linux keeps an error that was
-        told to no one for the next who syncs the file, as long as it remembers the file at all.
-        Should it not, checksums tell at the next start.
+        Linux reports a background write that has failed since to the next caller that syncs the
+        file, as long as it has the file's inode in memory. Otherwise the checksums show the
+        damage at the next start.
         """
         with SPARES.opened(path, os.O_RDONLY) as descriptor:
             sync_descriptor(descriptor)

@@ -1,10 +1,10 @@
-"""Threads that sync what no producer waits for: changes on disk, and logs whose time has come.
+"""Threads that sync what no producer waits for: file changes, and logs that are due for a flush.
 
 Requests that name the same folders wait together, and each folder is synced once for all of them:
 the topics that are deleted within one event need two syncs.
 
-Only as many changes go on within one event of the loop as it can take, for each may then rename
-files or ask for the next sync.
+Only a few finished requests are reported in one event of the loop, since each may then rename files
+or ask for the next sync.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ class DurableThreads:
         self._closed = False
 
     def submit(self, request: MakeDurable) -> None:
-        """Have something synced; `done` hears of it on the loop."""
+        """Have files and folders synced; `done` is called on the loop."""
         sync = request.sync
         if not (sync.files or sync.folders):
             self._finished.append(request)
@@ -77,7 +77,7 @@ class DurableThreads:
             thread.join()
 
     def _hand_over(self) -> None:
-        """Let the threads have what was asked for in a turn; start them for the first."""
+        """Pass the requests of one turn of the loop to the threads; start them if necessary."""
         if not self._threads and not self._closed:
             self._threads = [
                 threading.Thread(target=self._run, name=f"durable-{number}", daemon=True)
@@ -94,7 +94,7 @@ class DurableThreads:
             pass
 
     def _take(self) -> bool:
-        """Carry out the next requests; tell whether there may be more."""
+        """Carry out the next requests; return whether there may be others."""
         key = self._queue.get()
         if key is None:
             return False
@@ -105,7 +105,7 @@ class DurableThreads:
         except SyncFailedError as error:
             self._stop_at_once(error)
         except OSError as error:
-            # Nothing was synced, for instance because no more file can be opened.
+            # Nothing was synced, for instance because too many files are open.
             log.warning("cannot sync a change yet", problem=str(error))
             return self._call(self._try_again, requests)
         self._finished.extend(requests)
@@ -115,7 +115,7 @@ class DurableThreads:
         try:
             self._loop.call_soon_threadsafe(callback, *arguments)
         except RuntimeError:
-            return False  # the loop is gone: we are stopping
+            return False  # the loop is closed: the broker is stopping
         return True
 
     def _try_again(self, requests: list[MakeDurable]) -> None:

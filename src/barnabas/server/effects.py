@@ -1,11 +1,11 @@
-"""Carrying out what the node asks for: syncs, deletions, compaction, questions, log lines.
+"""Carries out the node's effects: syncs, deletions, compaction, requests to brokers, log lines.
 
-Syncs run on a few threads (the system call lets go of the interpreter): those that producers wait
-for on some, those of deletions, swaps and snapshots on others. Compaction runs in a
-process of its own: its work is per record and would otherwise take turns with the loop.
+Syncs run on a few threads, since the system call releases the interpreter lock: those that
+producers wait for on some threads, those of deletions, swaps and snapshots on others. Compaction
+runs in a process of its own: it works on each record and would hold the interpreter lock.
 
-Compaction, scrubbing and short chores (removals, checkpoints) wait on a thread each: the first two
-take minutes, and neither may delay the other, nor the removals that make room on a full disk.
+Compaction, scrubbing and short chores (removals, checkpoints) have one thread each: the first two
+take minutes, and must not delay each other or the removals that make room on a full disk.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ from barnabas.model.ports import Disk
 from barnabas.node.node import Node
 from barnabas.server.descriptors import is_exhausted
 from barnabas.server.durable_threads import DurableThreads
-from barnabas.server.peers import PeerConnections
+from barnabas.server.peer_links import PeerConnections
 from barnabas.server.scans import Scans
 from barnabas.server.sync_threads import SyncThreads
 from barnabas.storage.compaction import Cleaned, Group
@@ -51,13 +51,13 @@ CANNOT_GO_ON = 70
 SYNC_AGAIN_S = 0.05
 STDERR = 2
 SAY_AGAIN_AFTER = 200
-"""Tell the operator of every so many-th attempt, about each ten seconds."""
+"""Log one of so many attempts: about one every ten seconds."""
 
 log = get("barnabas.server")
 
 
 class EffectDriver:
-    """The hands of one node."""
+    """Carries out the effects of one node."""
 
     def __init__(
         self,
@@ -81,16 +81,17 @@ class EffectDriver:
         self._scans = Scans(loop, run_event)
         self._children: set[subprocess.Popen[bytes]] = set()
         self._closing = False
-        self._syncing = 0
+        self.syncing = 0
+        """How many flushes wait for an fsync, or are in the middle of one."""
         self._idle = asyncio.Event()
         self._idle.set()
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
-        """Do, or start to do, everything asked for."""
+        """Carry out effects, or start to."""
         for effect in effects:
             match effect:
                 case Flush():
-                    self._syncing += 1
+                    self.syncing += 1
                     self._idle.clear()
                     self._syncers.submit(effect)
                 case MakeDurable():
@@ -133,7 +134,9 @@ class EffectDriver:
             except Exception:
                 log.exception("background work failed")
 
-        with contextlib.suppress(RuntimeError):  # we are stopping; a start picks it up again
+        with contextlib.suppress(
+            RuntimeError
+        ):  # the broker is stopping; its next start does this again
             (pool or self._chores).submit(run)
 
     async def synced(self, patience_s: float) -> None:
@@ -142,7 +145,7 @@ class EffectDriver:
             await asyncio.wait_for(self._idle.wait(), patience_s)
 
     def close(self) -> None:
-        """Wait for syncs; abandon the rest, which a start picks up again."""
+        """Wait for syncs; abandon the rest, which the next start does again."""
         self._closing = True
         self._syncers.close()
         self._durable.close()
@@ -160,13 +163,13 @@ class EffectDriver:
         self._run_event(self._finish, flushes)
 
     def _finish(self, flushes: list[Flush]) -> None:
-        self._syncing -= len(flushes)
+        self.syncing -= len(flushes)
         for flush in flushes:
             try:
                 flush.done()
             except Exception:
                 log.exception("an event failed", callback="Flush.done")
-        if not self._syncing:
+        if not self.syncing:
             self._idle.set()
 
     def _made_durable(self, requests: list[MakeDurable]) -> None:
@@ -196,7 +199,7 @@ class EffectDriver:
             else:
                 groups, *facts = json.loads(output)
                 done = Cleaned([Group(*group) for group in groups], *facts)
-        finally:  # whatever happens, else the node would wait for it for ever
+        finally:  # in any case, else the node would wait for ever
             self._report(effect.done, done)
 
     def _verify(self, effect: Verify) -> None:
@@ -229,7 +232,7 @@ class EffectDriver:
         return None
 
     def _report(self, callback: Callable[..., None], *arguments: object) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is gone: we are stopping
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the broker is stopping
             self._loop.call_soon_threadsafe(self._run_event, callback, *arguments)
 
 
@@ -244,7 +247,7 @@ def sync_or_stop(disk: Disk, task: FlushTask) -> None:
         if problem is None:
             return
         if attempt % SAY_AGAIN_AFTER == 0:
-            log.error("cannot open a file to sync it, and tries again", problem=problem)
+            log.error("cannot open a file to sync it; retrying", problem=problem)
         time.sleep(SYNC_AGAIN_S)
 
 
@@ -266,7 +269,7 @@ def stop_at_once(error: BaseException) -> None:
     event, problem = "a sync failed, so this process stops", str(error.__cause__ or error)
     try:
         log.error(event, problem=problem)
-    except Exception:  # noqa: BLE001 - the operator must be told, whatever keeps the log from it
+    except Exception:  # noqa: BLE001 - the operator must see it even if logging fails
         with contextlib.suppress(OSError):
             os.write(STDERR, f"barnabas: {event}: {problem}\n".encode(errors="replace"))
     os._exit(CANNOT_GO_ON)

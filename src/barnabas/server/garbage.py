@@ -1,7 +1,7 @@
-"""The garbage collector's settings while a broker runs, given back to the host program afterwards.
+"""Sets the garbage collector's thresholds while a broker runs, and restores them afterwards.
 
-They belong to the whole process, and a broker may be a guest in it, or one of several. The first
-broker to start notes what the host program had set, and the last one to stop restores it.
+The thresholds belong to the process, which may run other code and several brokers. The first
+broker to start stores what the host program had set, and the last one to stop restores it.
 """
 
 import gc
@@ -17,7 +17,7 @@ topics leave no cycles behind, so a full collection is next to never due."""
 
 
 class Shared:
-    """What all brokers of this process have changed together."""
+    """The state that all brokers of this process share."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -32,13 +32,13 @@ _shared = Shared()
 
 
 class GarbageSettings:
-    """One broker's part in them, from its start to its stop."""
+    """One broker's use of the settings, from its start to its stop."""
 
     def __init__(self) -> None:
         self._holds = False
 
-    def begin(self) -> None:
-        """Collect garbage seldom while everything is loaded."""
+    def raise_gc_threshold(self) -> None:
+        """Raise the thresholds while logs are loaded."""
         with _shared.lock:
             if _shared.brokers == 0:
                 _shared.thresholds = gc.get_threshold()
@@ -47,8 +47,8 @@ class GarbageSettings:
             _shared.brokers += 1
             self._holds = True
 
-    def spare_what_is_loaded(self) -> None:
-        """Leave what was loaded out of garbage collection, and keep later collections short.
+    def freeze_loaded_objects(self) -> None:
+        """Exclude what was loaded from garbage collection, and keep later collections short.
 
         Nothing is collected here: that would stop the loop, and nearly everything is in use.
         """
@@ -58,8 +58,8 @@ class GarbageSettings:
             if gc.get_threshold() == LOADING:
                 gc.set_threshold(*SERVING)
 
-    def end(self) -> None:
-        """Have what was spared collected again, a stopped broker's files with it.
+    def restore(self) -> None:
+        """Include what was excluded again, a stopped broker's files with it.
 
         Thresholds that the host program changed in the meantime stay as they are.
         """

@@ -1,4 +1,4 @@
-"""One address that is listened on, from taking it to letting it go."""
+"""A listening socket: accepts connections and passes them to the server."""
 
 import asyncio
 import socket
@@ -19,7 +19,7 @@ log = get("barnabas.server")
 
 
 class RefusedConnections:
-    """Tells the operator which limit connections are refused for: at once, then now and then."""
+    """Logs which limit connections are refused for: the first time, then every few seconds."""
 
     def __init__(self, clock_s: Callable[[], float]) -> None:
         self._clock_s = clock_s
@@ -27,7 +27,7 @@ class RefusedConnections:
         self._untold: dict[str, int] = {}
 
     def note(self, host: str, limit: str) -> None:
-        """Count a refusal; write a line unless this limit had one a moment ago."""
+        """Count a refusal; log it unless this limit was logged a moment ago."""
         now_s, count = self._clock_s(), self._untold.pop(limit, 0) + 1
         told_at_s = self._told_at_s.get(limit)
         if told_at_s is not None and now_s - told_at_s < TOLD_EVERY_S:
@@ -38,7 +38,7 @@ class RefusedConnections:
 
 
 class Listener:
-    """Takes connections and hands them on."""
+    """Accepts connections and passes them to the server."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Listener:
         receive_buffer_bytes: int,
         refused: RefusedConnections,
     ) -> None:
-        """Take the address, and no connection yet."""
+        """Bind to the address; accept no connection yet."""
         self._loop = loop
         self._refused = refused
         self._admit: Admit
@@ -63,7 +63,7 @@ class Listener:
             raise
         found = self._socket.getsockname()
         self.address: tuple[str, int] = (found[0], found[1])
-        """Where it is, with the port that was found for 0."""
+        """The bound address, with the port that was found for 0."""
 
     def listen(self, backlog: int, admit: Admit) -> None:
         """Start to accept."""
@@ -74,7 +74,7 @@ class Listener:
         self._loop.add_reader(self._socket.fileno(), self._accept)
 
     def close(self) -> None:
-        """Take no more connections."""
+        """Stop accepting connections."""
         if self._socket is not None:
             self._loop.remove_reader(self._socket.fileno())
             self._socket.close()
@@ -93,15 +93,15 @@ class Listener:
                 return
             try:
                 self._admit(accepted, str(address[0]))
-            except OSError as error:  # gone before it was greeted
+            except OSError as error:  # closed by the client before it was set up
                 accepted.close()
                 log.debug("lost a connection", client=str(address[0]), problem=str(error))
 
     def _refuse_waiting(self) -> bool:
-        """Close the connections that wait, with a spare descriptor; tell whether that worked.
+        """Close the connections that wait, with a spare descriptor; return whether that worked.
 
-        Their clients learn of it now, and not when their patience is over. Linux looks for a
-        descriptor before it looks for a connection, so that no connection may be waiting at all.
+        Their clients see it now, and not after a timeout. Linux looks for a descriptor before it
+        looks for a connection, so there may be no connection waiting.
         """
         assert self._socket is not None
         with SPARES.spared() as spared:
@@ -119,7 +119,7 @@ class Listener:
         return True
 
     def _pause(self, error: OSError) -> None:
-        """Out of descriptors: the clients that connect wait, all others are served."""
+        """Accept nothing for a moment, without descriptors; connected clients are still served."""
         assert self._socket is not None
         log.error("cannot accept connections for a moment", problem=str(error))
         self._loop.remove_reader(self._socket.fileno())

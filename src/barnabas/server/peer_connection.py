@@ -1,12 +1,11 @@
-"""One connection that this broker made to another: questions out, answers in, in order.
+"""One connection from this broker to another: requests out, answers in, in order.
 
     looking up a name -> connecting -> asking for versions -> open -> closed
 
 The first request is ApiVersions; the others wait for its answer, and leave in a version that both
-brokers know. Requests leave in the order they were asked, without waiting for each other, and are
-answered in that order; the correlation id proves it. Whatever goes wrong ends the connection, and
-who still waits on it is told None. A question that is not answered in time is such a thing too:
-the answers behind it could not come before.
+brokers know. Requests are pipelined and answered in order; the correlation id proves it. Any error
+closes the connection, and each request that still waits gets None as its answer. A request that is
+not answered in time closes the connection too, since later answers cannot arrive before its own.
 """
 
 import errno
@@ -30,6 +29,7 @@ from barnabas.protocol.apis import APIS
 from barnabas.protocol.headers import API_VERSIONS
 from barnabas.protocol.primitives import skip_tags
 from barnabas.server.peer_versions import (
+    ENVELOPE,
     NOT_SERVED,
     VERSION,
     Versions,
@@ -38,7 +38,7 @@ from barnabas.server.peer_versions import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.server.peers import PeerConnections
+    from barnabas.server.peer_links import PeerConnections
     from barnabas.server.server import Server
 
 JOIN_BYTES_MAX = 256 * 1024
@@ -99,7 +99,7 @@ class PeerConnection:
 
     @property
     def waits(self) -> bool:
-        """Whether somebody waits for an answer."""
+        """Whether a request waits for its answer."""
         return bool(self._questions or self._unsent)
 
     # --- making the connection ---
@@ -119,16 +119,16 @@ class PeerConnection:
         loop, run_event = self._server.loop, self._server.run_event
 
         def look_up() -> None:
-            places, problem = list[Place](), "its name stands for no address"
+            places, problem = list[Place](), "its name resolves to no address"
             try:
                 found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
                 places = [(family, place) for family, _, _, _, place in found]
             except OSError as error:
-                problem = f"its name cannot be looked up: {error.strerror}"
-            with suppress(RuntimeError):  # the loop is gone: we are stopping
+                problem = f"its name cannot be resolved: {error.strerror}"
+            with suppress(RuntimeError):  # the loop is closed: the broker is stopping
                 loop.call_soon_threadsafe(run_event, self._found, places, problem)
 
-        # A daemon, since nothing can hurry the system's resolver when the broker stops.
+        # A daemon, since the system's resolver cannot be interrupted when the broker stops.
         threading.Thread(target=look_up, name="resolver", daemon=True).start()
 
     def _found(self, places: list[Place], problem: str) -> None:
@@ -137,24 +137,24 @@ class PeerConnection:
             self._connect_next(problem)
 
     def _connect_next(self, problem: str) -> None:
-        """Try the next place that the name stands for."""
+        """Try the next address that the name resolves to."""
         while self._places:
             family, place = self._places.pop(0)
             try:
                 self._begin(family, place)
             except OSError as error:
                 problem = error.strerror or str(error)
-                self._let_go()
+                self._close_socket()
                 continue
             return
-        # As an event of its own: whoever asks is still in the middle of something.
+        # As an event of its own: the caller is still in the middle of its event.
         self._server.soon(lambda: self.close(problem))
 
     def _begin(self, family: int, place: tuple[Any, ...]) -> None:
         made = self._socket = socket.socket(family, socket.SOCK_STREAM)
         made.setblocking(False)
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # Our own port may be one on which a broker wants to listen soon.
+        # The kernel may choose a local port on which a broker will listen soon.
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         settings = self._server.node.settings.performance
         if settings.socket_receive_buffer_bytes:
@@ -171,10 +171,10 @@ class PeerConnection:
         assert self._socket is not None
         problem = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if not problem and self._socket.getsockname() == self._socket.getpeername():
-            # Nobody listens, and the kernel gave us that very port: we would talk to ourselves.
+            # No broker listens, and the kernel chose that very port: it is connected to itself.
             problem = errno.ECONNREFUSED
         if problem:
-            self._let_go()
+            self._close_socket()
             self._connect_next(os.strerror(problem))
             return
         self._open = True
@@ -187,7 +187,7 @@ class PeerConnection:
     # --- asking ---
 
     def queue(self, ask: Ask) -> None:
-        """Put a request in line."""
+        """Queue a request."""
         question = self._timed(ask)
         self.last_used_ms = self._server.node.timers.now_ms
         if self._versions is None:
@@ -201,15 +201,15 @@ class PeerConnection:
         return question
 
     def _time_out(self, question: Question) -> None:
-        """Give up the connection, or one question where the connection has only just begun.
+        """Close the connection, or fail one request if the versions are not known yet.
 
-        On a slow link the question for versions may take longer than others may wait. It goes on,
-        else a connection would be given up each time before it can be used.
+        On a slow link ApiVersions may take longer than other requests may wait. It goes on, else
+        each connection would be closed before it can be used.
         """
         if self._open and question in self._unsent:
             self._unsent.remove(question)
             self._connections.lost += 1
-            _tell(question.ask.done, None)
+            _report(question.ask.done, None)
         else:
             self.close("it did not answer in time")
 
@@ -227,7 +227,7 @@ class PeerConnection:
         )
 
     def _learn_versions(self, body: memoryview | None) -> None:
-        """Hear what the other broker serves, and send what waited for that."""
+        """Store which versions the other broker serves, and send the waiting requests."""
         if body is None:
             return  # the connection is closed
         try:
@@ -241,10 +241,12 @@ class PeerConnection:
         self.flush()
 
     def _send_served(self, question: Question, versions: Versions) -> None:
-        """Send a request in a version that the other broker serves, or tell that there is none."""
+        """Send a request in a version that the other broker serves, or report that none is."""
         ask = question.ask
         low, high = versions.get(ask.api_key, NOT_SERVED)
         if low <= ask.api_version <= high:
+            if ENVELOPE in versions:
+                question.ask = ask.enveloped()
             self._send(question)
             return
         if ask.for_versions is None:
@@ -252,9 +254,9 @@ class PeerConnection:
             log.warning(
                 "a peer does not serve a request's version", version=ask.api_version, **facts
             )
-            self._server.soon(lambda: _tell(ask.done, None))
+            self._server.soon(lambda: _report(ask.done, None))
         elif (other := _translated(ask.for_versions, low, high)) is not None:
-            question.ask = other
+            question.ask = other.enveloped() if ENVELOPE in versions else other
             self._send(question)
             return
         question.timer.cancel()
@@ -308,7 +310,7 @@ class PeerConnection:
         else:
             loop.remove_writer(self._descriptor)
 
-    # --- hearing ---
+    # --- answers ---
 
     def _on_readable(self) -> None:
         try:
@@ -322,7 +324,7 @@ class PeerConnection:
             self.close(str(error))
 
     def _read_shared(self) -> None:
-        """Read into the buffer that everybody shares; answers that are whole are heard there."""
+        """Read into the shared buffer; whole answers are handled in place."""
         assert self._socket is not None
         shared, kept = self._server.receive_buffer, len(self._head)
         count = self._socket.recv_into(shared[kept:])
@@ -342,12 +344,12 @@ class PeerConnection:
             if end > count:
                 self._begin_frame(size, received[position + 4 : count])
                 return
-            self._hear(received[position + 4 : end])
+            self._handle_answer(received[position + 4 : end])
             position = end
         self._head += received[position:count]
 
     def _begin_frame(self, size: int, beginning: memoryview) -> None:
-        """Go on in a buffer of its own, large enough for the whole answer."""
+        """Move a cut answer into a buffer of its own, large enough for all of it."""
         self._frame = self._server.buffers.take(size)
         self._frame_bytes, self._filled = size, len(beginning)
         self._frame[: len(beginning)] = beginning
@@ -364,7 +366,7 @@ class PeerConnection:
         self._frame = None
         view = memoryview(frame)
         try:
-            self._hear(view[: self._frame_bytes])
+            self._handle_answer(view[: self._frame_bytes])
         finally:
             view.release()
             self._server.buffers.give_back(frame)
@@ -377,24 +379,26 @@ class PeerConnection:
         settings = self._server.node.settings.performance
         largest = settings.max_request_bytes + settings.max_fetch_bytes
         if not REPLY_BYTES_MIN <= size <= largest:
-            raise WireError(f"an answer of {size} bytes; {REPLY_BYTES_MIN} to {largest} fit")
+            raise WireError(
+                f"response length {size} is not between {REPLY_BYTES_MIN} and {largest}"
+            )
 
-    def _hear(self, content: memoryview) -> None:
-        """Tell an answer to the one who asked."""
+    def _handle_answer(self, content: memoryview) -> None:
+        """Report an answer to its caller."""
         (number,) = _CORRELATION_ID.unpack_from(content)
         if not self._questions or self._questions[0].correlation_id != number:
-            raise WireError(f"it answered question {number}, which was not the next")
+            raise WireError(f"unexpected correlation id {number} in a response")
         body = content[_body_at(self._questions[0].ask, content) :]
         question = self._questions.popleft()
         question.timer.cancel()
         if self._versions is not None:
             self._connections.answered += 1
-        _tell(question.ask.done, body)
+        _report(question.ask.done, body)
 
     # --- the end ---
 
     def close(self, problem: str) -> None:
-        """Give up: everybody who still waits is told so."""
+        """Close the connection; each request that still waits gets None as its answer."""
         if self.closed:
             return
         questions = [*self._questions, *self._unsent]
@@ -404,13 +408,13 @@ class PeerConnection:
         for question in questions:
             if question.ask.done != self._learn_versions:
                 self._connections.lost += 1
-            _tell(question.ask.done, None)
+            _report(question.ask.done, None)
 
     def drop(self) -> None:
-        """Let go of everything without a word."""
+        """Close the connection without reporting to callers."""
         self.closed = True
         self._connections.forget(self)
-        self._let_go()
+        self._close_socket()
         for question in (*self._questions, *self._unsent):
             question.timer.cancel()
         self._questions.clear()
@@ -419,7 +423,7 @@ class PeerConnection:
         self._head.clear()
         self._frame = None
 
-    def _let_go(self) -> None:
+    def _close_socket(self) -> None:
         if self._socket is None:
             return
         if self._open:
@@ -441,7 +445,7 @@ def _body_at(ask: Ask, content: memoryview) -> int:
 
 
 def _translated(for_versions: Callable[[int, int], Ask | None], low: int, high: int) -> Ask | None:
-    """Return a request in another version; a mistake of its asker's is not the others'."""
+    """Return a request in another version; an error of one caller does not affect others."""
     try:
         return for_versions(low, high)
     except Exception:
@@ -449,8 +453,8 @@ def _translated(for_versions: Callable[[int, int], Ask | None], low: int, high: 
         return None
 
 
-def _tell(done: Callable[[memoryview | None], None], body: memoryview | None) -> None:
-    """Report to one asker; a mistake of its own is not the others'."""
+def _report(done: Callable[[memoryview | None], None], body: memoryview | None) -> None:
+    """Report to one caller; its error does not affect others."""
     try:
         done(body)
     except Exception:

@@ -7,6 +7,7 @@ brokers.
 
 from barnabas.model.errors import ErrorCode, WireError
 from barnabas.model.version import __version__
+from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.apis import APIS
 from barnabas.protocol.codec import decode_exact, encoder
 from barnabas.protocol.headers import API_VERSIONS
@@ -16,6 +17,7 @@ Versions = dict[int, tuple[int, int]]
 """The lowest and the highest version that is served, by API key."""
 
 VERSION = APIS[API_VERSIONS].high
+ENVELOPE = int(ApiKey.ENVELOPE)
 BROKER_REGISTRATION = 62
 NOT_SERVED = (0, -1)
 

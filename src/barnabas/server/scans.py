@@ -1,4 +1,4 @@
-"""Carrying out scans: a step of one of them in each turn of the loop, long calls on threads.
+"""Runs scans: one step in each turn of the event loop, and long calls on threads.
 
 Other events come between two steps. A few scans of each lane are under way at a time, and of each
 owner one: what a client asks for waits behind what it asked for before, and the clients take turns.
@@ -65,7 +65,7 @@ class Scans:
         self._begin(scan.lane)
 
     def close(self) -> None:
-        """Abandon everything: no client waits any more."""
+        """Abandon all scans: the broker stops."""
         self._ready.clear()
         self._lanes.clear()
         self._threads.shutdown(wait=True, cancel_futures=True)

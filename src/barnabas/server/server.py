@@ -1,10 +1,11 @@
-"""The event loop's side of a broker: sockets, clock, and the end of every event.
+"""The server of a broker: accepts connections and runs events on the event loop.
 
-Clients have one listener and other brokers, where there can be any, another.
+Clients have one listener; in a cluster, other brokers have another. Each listener chooses the
+session, and so the protocol, of its connections.
 
 An event is a readable socket, a finished sync or a due timer. Its callback runs to completion in
-the node; then `after_event` sends what was answered, hands effects to the driver and arms the
-next timer. That is the whole life of the loop.
+the node. Then `after_event` sends the answers, passes effects to the driver and arms the next
+timer.
 """
 
 import asyncio
@@ -13,30 +14,36 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import cast
+from typing import NamedTuple, cast
 
 from barnabas.effects import Effect
 from barnabas.handlers.registry import serve_itself
 from barnabas.handlers.shapes import Shapes
 from barnabas.logs import get
 from barnabas.model.errors import SyncFailedError, TooOldError
+from barnabas.model.meters import NO_METERS, Meters
 from barnabas.model.ports import File
 from barnabas.node.node import Node
+from barnabas.server import gauges
 from barnabas.server.buffers import BufferPool
 from barnabas.server.connection import Connection
 from barnabas.server.descriptors import LAST_FILES, Shares
 from barnabas.server.disk import OsFile
 from barnabas.server.effects import EffectDriver, stop_at_once, stop_too_old
+from barnabas.server.kafka_session import KafkaSession
 from barnabas.server.listener import OPEN_FILES, Listener, RefusedConnections
-from barnabas.server.peers import PeerConnections
+from barnabas.server.metered_session import MeteredSession
+from barnabas.server.peer_links import PeerConnections
+from barnabas.server.ports import AcceptedConnection, OpenSession, Session, StreamSocket
 from barnabas.server.slow_events import SlowEvents, WatchedLoop
-from barnabas.server.watched_connection import WatchedConnection
+from barnabas.server.transport import PlainTransport, Transport
+from barnabas.server.watched_parts import WatchedSession, WatchedTransport
 
 NS_PER_MS = 1_000_000
 RECEIVE_BYTES = 256 * 1024
 SWEEP_INTERVAL_MS = 1_000
 SWEPT_AT_ONCE = 2_000
-"""So many connections are looked at in one event: of 20,000 it would take 10 ms."""
+"""How many connections are checked in one event: 20,000 would take 10 ms."""
 SWEEP_PAUSE_MS = 20
 QUEUED_BYTES_MAX = 1024 * 1024
 QUEUED_ANSWERS_MAX = 1000
@@ -50,76 +57,91 @@ requests without waiting for answers delays others by about this. The cost of an
 log = get("barnabas.server")
 
 
+class ListenerRole(NamedTuple):
+    """What the connections of one listener are."""
+
+    open_session: OpenSession
+    peers: bool
+    """Whether it is for other brokers."""
+
+
 class Server:
     """Accepts connections and runs their events."""
 
-    def __init__(self, node: Node, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, node: Node, loop: asyncio.AbstractEventLoop, meters: Meters = NO_METERS
+    ) -> None:
         performance = node.settings.performance
         self.node = node
+        self._meters = meters
         self._outbox = node.outbox
         self._timers = node.timers
         self._fire: Callable[[], None] = node.timers.fire
-        self._connect: Callable[..., Connection] = partial(Connection, self)
         self.slow_events: SlowEvents | None = None
-        """The events that took long, where the operator wants to know them."""
+        """The events that took long, if `performance.slow_event_time` is set."""
         if performance.slow_event_ms:
             self.slow_events = events = SlowEvents(performance.slow_event_ms)
             loop = cast("asyncio.AbstractEventLoop", WatchedLoop(loop, events))
             self._fire = partial(node.timers.fire, events.run_timer)
-            self._connect = partial(WatchedConnection, events, self)
             events.start()
         self.loop = loop
         self.max_request_bytes = performance.max_request_bytes
         self.sendfile_bytes = performance.sendfile_threshold_bytes
-        # Of the instance, not of the class: each request reads them, and so it costs less.
+        # Attributes of the instance, since each request reads them, and that is faster.
         self.queued_bytes_max, self.queued_answers_max = QUEUED_BYTES_MAX, QUEUED_ANSWERS_MAX
         self.frames_per_event, self.event_ms_max = FRAMES_PER_EVENT, EVENT_MS_MAX
         self.receive_buffer = memoryview(bytearray(RECEIVE_BYTES))
         self.buffers = BufferPool()
         self.shapes = Shapes(node)
-        self.connections: dict[Connection, None] = {}
-        self.dirty: list[Connection] = []
+        self.connections: dict[AcceptedConnection, None] = {}
+        self.dirty: list[AcceptedConnection] = []
         self._turns: deque[Callable[[], None]] = deque()
-        self._unswept: list[Connection] = []
+        self._unswept: list[AcceptedConnection] = []
         self.peers = PeerConnections(self)
         self.driver = EffectDriver(node, loop, self.run_event, self.peers)
         self._carry_out: Callable[[Sequence[Effect]], None] = self.driver.carry_out
         if self.slow_events is not None:
             self._carry_out = self.slow_events.carrying_out(self.driver.carry_out)
         self._settings = performance
-        self._listeners: dict[Listener, bool] = {}
+        self._listeners: dict[Listener, ListenerRole] = {}
         self._by_host: dict[str, int] = {}
         self._refused = RefusedConnections(loop.time)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms: int | None = None
         self.shares = Shares(NO_LIMIT, NO_LIMIT, 0)
         """How many files and connections may be open."""
+        gauges.register(meters, self)
         serve_itself(node)
 
-    def bind(self, host: str, port: int, *, peers: bool = False) -> tuple[str, int]:
-        """Take an address, and nobody yet; return it, with the port that was found for 0."""
+    def bind(
+        self, host: str, port: int, *, peers: bool = False, open_session: OpenSession | None = None
+    ) -> tuple[str, int]:
+        """Bind a listener to an address; return it, with the port that was found for 0.
+
+        `open_session` chooses the protocol that its clients speak: by default Kafka's.
+        """
         receive_buffer_bytes = self._settings.socket_receive_buffer_bytes
         listener = Listener(self.loop, (host, port), receive_buffer_bytes, self._refused)
-        self._listeners[listener] = peers
+        self._listeners[listener] = ListenerRole(open_session or self._open_kafka_session, peers)
         return listener.address
 
     def listen(self, *, peers: bool) -> None:
         """Start to accept clients, or other brokers."""
-        for listener, is_for_peers in self._listeners.items():
-            if is_for_peers == peers:
-                admit = self._admit_peer if peers else self._admit_client
-                listener.listen(self._settings.backlog, admit)
+        for listener, role in self._listeners.items():
+            if role.peers == peers:
+                admit = self._admit if peers else self._admit_client
+                listener.listen(self._settings.backlog, partial(admit, role))
         if not peers:
             self.node.timers.after(SWEEP_INTERVAL_MS, self._sweep)
 
     def stop_listening(self) -> None:
-        """Take no more connections."""
+        """Stop accepting connections."""
         for listener in self._listeners:
             listener.close()
         self._listeners.clear()
 
     def close_all(self) -> None:
-        """Close every connection, answers that are ready included."""
+        """Send the answers that are ready and close every connection."""
         for connection in list(self.connections):
             connection.flush()
             connection.close()
@@ -131,21 +153,21 @@ class Server:
 
     @staticmethod
     def wall_clock_ms() -> int:
-        """What the calendar says, for timestamps."""
+        """Return the wall clock, for timestamps."""
         return time.time_ns() // NS_PER_MS
 
     @staticmethod
     def monotonic_ms() -> int:
-        """A clock that never jumps, for waits."""
+        """Return a clock that never jumps, for waits."""
         return time.monotonic_ns() // NS_PER_MS
 
     @staticmethod
     def descriptor_of(file: File) -> int:
-        """Return the number under which the kernel knows a file."""
+        """Return the descriptor of a file."""
         return cast("OsFile", file).descriptor
 
     def run_event(self, callback: Callable[..., None], *arguments: object) -> None:
-        """Run a callback as an event: with the time set before, and everything done after."""
+        """Set the time, run a callback as an event, then finish the event."""
         timers = self._timers
         timers.now_ms = time.monotonic_ns() // NS_PER_MS
         timers.wall_ms = time.time_ns() // NS_PER_MS
@@ -156,13 +178,18 @@ class Server:
         except TooOldError as error:
             stop_too_old(error)
         except Exception:
-            # One event's failure is not the others': whatever it was, the loop goes on.
+            # The failure of one event must not stop the loop.
             log.exception("an event failed", callback=getattr(callback, "__qualname__", "?"))
         self.after_event()
 
     def soon(self, callback: Callable[[], None]) -> None:
         """Run a callback as an event of its own, after those that wait already."""
         self.loop.call_soon(self.run_event, callback)
+
+    @property
+    def waiting_turns(self) -> int:
+        """How many connections wait for their next turn."""
+        return len(self._turns)
 
     def in_turn(self, callback: Callable[[], None]) -> None:
         """Run a callback as an event of its own: one of them each time the loop looks at sockets.
@@ -197,26 +224,22 @@ class Server:
             if next_ms != self._timer_ms:
                 self._arm(next_ms)
 
-    def watch_reading(self, connection: Connection, *, wanted: bool) -> None:
-        """Hear of bytes that arrive, or let them wait in the kernel."""
+    def watch_reading(self, connection: AcceptedConnection, *, wanted: bool) -> None:
+        """Have `on_readable` called when bytes arrive, or leave them in the kernel."""
         if wanted:
             self.loop.add_reader(connection.descriptor, self.run_event, connection.on_readable)
         else:
             self.loop.remove_reader(connection.descriptor)
 
-    def watch_writing(self, connection: Connection, *, wanted: bool) -> None:
-        """Hear of room to send."""
+    def watch_writing(self, connection: AcceptedConnection, *, wanted: bool) -> None:
+        """Have `on_writable` called when the kernel has room, or not."""
         if wanted:
             self.loop.add_writer(connection.descriptor, self.run_event, connection.on_writable)
         else:
             self.loop.remove_writer(connection.descriptor)
 
-    def forget(self, connection: Connection, *, writing: bool, reading: bool) -> None:
-        """Take a closing connection out of everything."""
-        if reading:
-            self.loop.remove_reader(connection.descriptor)
-        if writing:
-            self.loop.remove_writer(connection.descriptor)
+    def forget(self, connection: AcceptedConnection) -> None:
+        """Drop a closing connection."""
         self.connections.pop(connection, None)
         if connection.peer:
             return
@@ -226,19 +249,28 @@ class Server:
         else:
             self._by_host.pop(connection.host, None)
 
-    def refuse(self, connection: Connection, problem: str) -> None:
+    def hand_over(
+        self, connection: AcceptedConnection, successor: AcceptedConnection, event: str
+    ) -> None:
+        """Log an event, and have another object serve the connection's transport from now on."""
+        log.warning(event, client=connection.host)
+        del self.connections[connection]
+        self.connections[successor] = None
+        self.watch_reading(successor, wanted=True)
+
+    def refuse(self, connection: AcceptedConnection, problem: str) -> None:
         """Close a connection that does not speak the protocol."""
         log.warning("closed a connection", client=connection.host, problem=problem)
-        connection.flush()  # what was asked before is answered
+        connection.flush()  # earlier requests are answered
         connection.close()
 
-    def failed(self, connection: Connection, error: Exception) -> None:
-        """Close a connection whose request brought out a mistake of ours."""
+    def failed(self, connection: AcceptedConnection, error: Exception) -> None:
+        """Close a connection whose request met a defect of the broker."""
         log.error("a request failed", client=connection.host, exc_info=error)
         connection.close()
 
-    def lost(self, connection: Connection, error: OSError) -> None:
-        """Close a connection that broke, which is nothing special."""
+    def lost(self, connection: AcceptedConnection, error: OSError) -> None:
+        """Close a connection that broke."""
         log.debug("lost a connection", client=connection.host, problem=str(error))
         connection.close()
 
@@ -257,7 +289,7 @@ class Server:
         self._timer = None
         self.run_event(self._fire)
 
-    def _admit_client(self, accepted: socket.socket, host: str) -> None:
+    def _admit_client(self, role: ListenerRole, accepted: socket.socket, host: str) -> None:
         settings = self._settings
         limit = None
         from_host = self._by_host.get(host, 0)
@@ -271,33 +303,43 @@ class Server:
             self._refused.note(host, limit)
             accepted.close()
             return
-        self._admit(accepted, host, peer=False)
+        self._admit(role, accepted, host)
 
     def _lacks_files(self, accepted: socket.socket) -> bool:
-        """Tell whether the files that are left are needed for logs."""
+        """Tell whether the descriptors that are left are needed for logs."""
         most = self.shares.connections_beside(len(self.node.partitions))
         # The system gives out the lowest free number: nearly all below this one are in use.
         is_last = accepted.fileno() >= self.shares.limit - LAST_FILES
         return len(self.connections) >= most or is_last
 
-    def _admit_peer(self, accepted: socket.socket, host: str) -> None:
-        """Take another broker's connection, however many clients there are."""
-        self._admit(accepted, host, peer=True)
-
-    def _admit(self, accepted: socket.socket, host: str, *, peer: bool) -> None:
+    def _admit(self, role: ListenerRole, accepted: socket.socket, host: str) -> None:
         accepted.setblocking(False)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._settings.socket_send_buffer_bytes:
             size = self._settings.socket_send_buffer_bytes
             accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
-        connection = self._connect(accepted, host, self.monotonic_ms(), peer=peer)
+        transport = self._transport(accepted, host)
+        connection = Connection(self, transport, host, role.open_session, peer=role.peers)
         self.connections[connection] = None
-        if not peer:
+        if not role.peers:
             self._by_host[host] = self._by_host.get(host, 0) + 1
         self.watch_reading(connection, wanted=True)
 
+    def _transport(self, accepted: StreamSocket, host: str) -> Transport:
+        if self.slow_events is None:
+            return PlainTransport(self, accepted)
+        return WatchedTransport(self.slow_events, self, accepted, host)
+
+    def _open_kafka_session(self, connection: Connection) -> Session:
+        meters, session = self._meters, KafkaSession(self, connection)
+        if meters.is_collecting:
+            session = MeteredSession(meters, self, connection)
+        if self.slow_events is None:
+            return session
+        return WatchedSession(self.slow_events, session, connection.host)
+
     def _sweep(self) -> None:
-        """Close who has been silent too long, above all in the middle of something."""
+        """Close connections that are idle, or stalled within a request or an answer."""
         now_ms = self.node.timers.now_ms
         idle_ms, stall_ms = self._settings.connection_idle_ms, self._settings.request_stall_ms
         if not self._unswept:
@@ -309,10 +351,10 @@ class Server:
         self.node.timers.after(pause_ms, self._sweep)
         for connection in swept:
             since_ms = connection.stalled_since_ms
-            if connection.closed or connection.waits_for_us:
+            if connection.closed or connection.is_muted:
                 continue
             if since_ms is not None and now_ms - since_ms > connection.patience_ms(stall_ms):
-                self.refuse(connection, "it stalled within a request or an answer")
+                self.refuse(connection, "the client stalled within a request or an answer")
             elif now_ms - connection.last_progress_ms > idle_ms:
                 log.debug("closed an idle connection", client=connection.host)
                 connection.close()

@@ -46,7 +46,7 @@ class SlowEvent(NamedTuple):
 
 
 class SlowEvents:
-    """The events that took longer than a limit, the last ones in full."""
+    """The events that took longer than a limit: their number, and the last ones."""
 
     def __init__(
         self,
@@ -69,11 +69,11 @@ class SlowEvents:
         self._collection_ns = 0
 
     def start(self) -> None:
-        """Hear of garbage collections from now on."""
+        """Start timing garbage collections."""
         gc.callbacks.append(self._on_collection)
 
     def close(self) -> None:
-        """Hear of them no more."""
+        """Stop timing garbage collections."""
         if self._on_collection in gc.callbacks:
             gc.callbacks.remove(self._on_collection)
 

@@ -1,9 +1,9 @@
 """Threads that sync files: a queue in, a wake-up of the loop out.
 
-A pool of futures costs more than a fast disk takes for the sync itself; this is the least that
-does the work. What one turn of the loop asks for is handed over at its end, in as many shares as
-there are threads, and each share is reported whole: a thread that wakes up, or has to tell the
-loop, takes the interpreter away from it.
+A `ThreadPoolExecutor` costs more than a fast disk takes for the sync itself. The syncs of one turn
+of the loop are passed on at its end, in as many shares as there are threads, and each share is
+reported as a whole: each wake-up of a thread, or of the loop by a thread, takes the interpreter
+lock from the loop.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class SyncThreads:
             thread.start()
 
     def submit(self, flush: Flush) -> None:
-        """Have a log synced; `done` hears of it on the loop."""
+        """Have a log synced; `done` is called on the loop."""
         if not self._gathered:
             self._loop.call_soon(self._hand_over)
         self._gathered.append(flush)
@@ -53,7 +53,7 @@ class SyncThreads:
             thread.join()
 
     def _hand_over(self) -> None:
-        """Share out what was asked for in a turn."""
+        """Divide the syncs of one turn of the loop among the threads."""
         gathered, self._gathered = self._gathered, []
         count = min(len(gathered), len(self._threads))
         for number in range(count):
@@ -64,10 +64,10 @@ class SyncThreads:
             pass
 
     def _take_share(self) -> bool:
-        """Sync the next share; tell whether there may be more.
+        """Sync the next share; return whether there may be others.
 
-        A thread that waits has nothing of the last one at hand: it would keep the files of a topic
-        that was deleted open until somebody else's sync.
+        It is a function of its own, so that a thread that waits keeps no reference to its last
+        share: that would keep the files of a deleted topic open until the next sync.
         """
         share = self._queue.get()
         if share is None:
@@ -78,7 +78,7 @@ class SyncThreads:
         try:
             self._loop.call_soon_threadsafe(self._report)
         except RuntimeError:
-            return False  # the loop is gone: we are stopping
+            return False  # the loop is closed: the broker is stopping
         return True
 
     def _report(self) -> None:

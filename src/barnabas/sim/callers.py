@@ -29,7 +29,7 @@ def drawn_limits(rng: Random, turns: Random) -> Limits:
 
 
 class Caller:
-    """A client, or another broker, as the broker hears it."""
+    """A connected client, or another broker, as the broker's server sees it."""
 
     def __init__(self, link: Link, server: SimServer, rng: Random, soon: Later) -> None:
         self._link = link
@@ -44,7 +44,7 @@ class Caller:
         self.connection = server.accept(self._wire, link.name, peer=link.peer)
 
     def arrive(self, frame: bytes, judge: Callable[[bytes], None] | None) -> None:
-        """Have a request arrive, maybe in parts; a judge hears the answer."""
+        """Have a request arrive, maybe in parts; a judge is called with its answer."""
         if self._link.peer:
             self._judges.append(judge)
         content = _LENGTH.pack(len(frame)) + frame

@@ -1,12 +1,12 @@
-"""One run of a whole cluster: brokers are started, clients follow leaders, everything goes wrong,
-and all comes to rest.
+"""One simulated run of a cluster: brokers, clients and faults, until everything has settled.
 
     result = run_cluster(seed)
     assert result.problem is None
 
 As with a lone broker (`sim/run.py`), and besides: after every event leaders, epochs, watermarks and
-committed prefixes of all copies are compared. In the end every copy is in sync, and the same, and
-every topic has its replication factor, whichever brokers were up when it was made.
+committed prefixes of all replicas are compared. At the end every replica is in sync and has the
+same records, and every topic has its replication factor, whichever brokers were up when it was
+created.
 """
 
 from collections.abc import Iterator
@@ -15,18 +15,18 @@ from random import Random
 
 from barnabas.metadata.features import FIRST_LEVEL, LATEST_LEVEL
 from barnabas.model.ids import TopicId
-from barnabas.node.partition import Partition
-from barnabas.sim.calm import Calm, all_in_sync, check_factors
-from barnabas.sim.cluster import Cluster
-from barnabas.sim.cluster_faults import ClusterFaults
-from barnabas.sim.cluster_weather import ClusterWeather
-from barnabas.sim.copies import Copies
-from barnabas.sim.operators import Demand, Founder, Operator, Scribbler
-from barnabas.sim.proposals import judge
-from barnabas.sim.quorum import Quorum
+from barnabas.node.partitions.partition import Partition
+from barnabas.sim.checks.proposal_checks import judge
+from barnabas.sim.checks.quorum_checks import Quorum
+from barnabas.sim.checks.replica_checks import ReplicaChecks
+from barnabas.sim.checks.settled_checks import SettledCheck, all_in_sync, check_factors
+from barnabas.sim.clients.operators import Demand, Founder, Operator, Scribbler
+from barnabas.sim.faults.cluster_fault_rates import ClusterFaults
+from barnabas.sim.faults.cluster_fault_schedule import ClusterFaultSchedule
+from barnabas.sim.faults.fault_schedule import FaultSchedule
 from barnabas.sim.run import END_MS, SMALL_SEGMENT_BYTES, Result, Run, played
 from barnabas.sim.scenario import DATA, SHARED, TOPICS, Theme
-from barnabas.sim.weather import Weather
+from barnabas.sim.simulated_cluster import Cluster
 from barnabas.sim.world import InvariantError
 
 SKEW_MS_MAX = 300_000
@@ -54,7 +54,7 @@ class ClusterRun(Run):
         super().__init__(seed, theme=theme, keep_trace=keep_trace)
         drawn = ClusterFaults.swarm(self.world.rng)
         self.hardship = faults or drawn.bearable
-        self.copies = Copies()
+        self.replica_checks = ReplicaChecks()
         self.quorum = Quorum()
 
     def _make_cluster(self) -> Cluster:
@@ -63,23 +63,23 @@ class ClusterRun(Run):
     def _watch(self) -> None:
         for host in self.cluster.hosts:
             host.invariants.append(partial(self.quorum.check, host))
-            host.invariants.append(partial(self.copies.check, host))
+            host.invariants.append(partial(self.replica_checks.check, host))
             host.judge = judge
         self.cluster.on_metadata = self.quorum.check_answer
-        self.copies.in_sync = self._in_sync
-        self.quorum.on_join = self.copies.check_joined
+        self.replica_checks.in_sync = self._in_sync
+        self.quorum.on_join = self.replica_checks.check_joined
         self.world.note("world", f"{self.theme} {self.hardship}")
 
     def _in_sync(self, topic_id: TopicId, number: int) -> Iterator[tuple[int, Partition]]:
-        """Yield the copies in sync of processes that run and that the cluster knows."""
+        """Yield the in-sync replicas of registered processes that run."""
         for broker, broker_epoch in self.quorum.in_sync(topic_id, number):
             host = self.cluster.by_id[broker]
             node = host.node
             if node is None or host.damaged or node.membership.broker_epoch != broker_epoch:
                 continue
-            copy = node.by_topic_id.get(topic_id, {}).get(number)
-            if copy is not None:
-                yield broker, copy
+            replica = node.by_topic_id.get(topic_id, {}).get(number)
+            if replica is not None:
+                yield broker, replica
 
     def _boot(self) -> None:
         rng = self.world.rng
@@ -114,11 +114,11 @@ class ClusterRun(Run):
         if Random(self.world.seed).random() < DEMANDING:  # drawn apart: other worlds stay the same
             self.scenario.actors.append(Demand(self.world, self.cluster, "demand"))
 
-    def _weather(self) -> Weather:
-        return ClusterWeather(self.world, self.scenario, self.hardship, self.quorum)
+    def _fault_schedule(self) -> FaultSchedule:
+        return ClusterFaultSchedule(self.world, self.scenario, self.hardship, self.quorum)
 
-    def _is_calm(self, calm: Calm) -> bool:
-        return all_in_sync(self.cluster) and calm()
+    def _is_settled(self, settled: SettledCheck) -> bool:
+        return all_in_sync(self.cluster) and settled()
 
     def _is_at_rest(self) -> bool:
         return all_in_sync(self.cluster) and super()._is_at_rest()
@@ -127,7 +127,7 @@ class ClusterRun(Run):
         super()._audit()
         # Members whose sessions ended meanwhile may have had something written.
         self.world.run_until(self._is_at_rest, self.world.now_ms + END_MS, "all is quiet again")
-        self.copies.compare_all(self.cluster)
+        self.replica_checks.compare_all(self.cluster)
         check_factors(self.cluster)
         self._compare_levels()
 

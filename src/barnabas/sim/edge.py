@@ -1,14 +1,15 @@
-"""The broker's edge in a simulation: real connections on sockets that are in memory.
+"""The broker's edge in a simulation: the server's own connections, on sockets in memory.
 
-`server/connection.py` cuts bytes into frames, keeps answers in order, and does not read from a
-client that is behind. It runs here as it is. `Wire` stands for the kernel's socket and `SimServer`
-for the event loop around it, with limits that a test may set low. Slices of files are read and
-sent like other bytes: sendfile needs a kernel.
+Transport, connection and Kafka session (`barnabas.server`) cut bytes into frames, keep answers in
+order, and do not read from a client that is behind. They run here unchanged. `Wire` replaces the
+kernel's socket, and `SimServer` the event loop around it, with limits that a test may set low.
+Slices of files are read and sent like other bytes, since sendfile needs a kernel.
 """
 
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from struct import Struct
 
 from barnabas.handlers.shapes import Shapes
@@ -16,13 +17,16 @@ from barnabas.model.ports import Buffer, File
 from barnabas.node.node import Node
 from barnabas.server.buffers import BufferPool
 from barnabas.server.connection import Connection
+from barnabas.server.kafka_session import KafkaSession
+from barnabas.server.ports import AcceptedConnection
+from barnabas.server.transport import PlainTransport
 
 _LENGTH = Struct(">i")
 
 Later = Callable[[Callable[[], None]], None]
 """Runs a callback as an event of its own."""
-Problems = Callable[[Connection, str | Exception], None]
-"""Hears of a connection that the server has closed, and why; it may raise."""
+Problems = Callable[[AcceptedConnection, str | Exception], None]
+"""Is called with a connection that the server has closed, and the reason; it may raise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +52,9 @@ class Wire:
         self._sent = bytearray()
         self._ended = False
         self.is_watched = True
-        """Whether the server wants to hear of bytes that arrive."""
+        """Whether the server reads bytes that arrive."""
         self.is_queued = False
-        """Whether it is going to."""
+        """Whether a read is scheduled."""
 
     @property
     def is_readable(self) -> bool:
@@ -74,7 +78,7 @@ class Wire:
         """Return no descriptor: there is no kernel."""
         return -1
 
-    def recv_into(self, buffer: memoryview) -> int:
+    def recv_into(self, buffer: memoryview, /) -> int:
         """Read what has arrived."""
         if not self.is_readable:
             raise BlockingIOError
@@ -83,7 +87,7 @@ class Wire:
         del self._arrived[:count]
         return count
 
-    def send(self, data: Buffer, flags: int = 0) -> int:
+    def send(self, data: Buffer, flags: int = 0, /) -> int:
         """Take as many bytes as there is room for."""
         del flags
         count = len(data) if self._room is None else min(len(data), self._room())
@@ -99,19 +103,22 @@ class Wire:
             self._on_answer(answer)
         return count
 
+    def shutdown(self, how: int, /) -> None:
+        """Close one direction: nothing depends on it."""
+
     def close(self) -> None:
         """Release it: there is nothing to release."""
 
 
 class SimServer:
-    """What `server/server.py` is to its connections."""
+    """Takes the place of `server/server.py` for its connections."""
 
     def __init__(self, node: Node, limits: Limits, soon: Later, on_problem: Problems) -> None:
         self.node = node
         self.shapes = Shapes(node)
         self.receive_buffer = memoryview(bytearray(limits.receive_bytes))
         self.buffers = BufferPool()
-        self.dirty: list[Connection] = []
+        self.dirty: list[AcceptedConnection] = []
         self.max_request_bytes = node.settings.performance.max_request_bytes
         self.sendfile_bytes = sys.maxsize
         self.queued_bytes_max = limits.queued_bytes
@@ -120,15 +127,17 @@ class SimServer:
         self.event_ms_max = 1  # time stands still within an event
         self._soon = soon
         self._on_problem = on_problem
-        self._wires: dict[Connection, Wire] = {}
+        self._wires: dict[AcceptedConnection, Wire] = {}
+        self._writing: set[AcceptedConnection] = set()
 
     def accept(self, wire: Wire, client: str, *, peer: bool = False) -> Connection:
         """Return the connection of a client that has just connected."""
-        connection = Connection(self, wire, client, self.monotonic_ms(), peer=peer)
+        transport = PlainTransport(self, wire)
+        connection = Connection(self, transport, client, partial(KafkaSession, self), peer=peer)
         self._wires[connection] = wire
         return connection
 
-    def readable(self, connection: Connection) -> None:
+    def readable(self, connection: AcceptedConnection) -> None:
         """Have a connection read, as the event loop does where bytes have arrived."""
         wire = self._wires.get(connection)
         if wire is not None and wire.is_watched and wire.is_readable:
@@ -142,8 +151,8 @@ class SimServer:
             for connection in dirty:
                 connection.flush()
 
-    def _look_again(self, connection: Connection, wire: Wire) -> None:
-        """Have what is left be read later: a socket stays readable until it is empty."""
+    def _look_again(self, connection: AcceptedConnection, wire: Wire) -> None:
+        """Schedule another read if bytes are left: a socket stays readable until it is empty."""
         if wire.is_watched and wire.is_readable and not wire.is_queued and not connection.closed:
             wire.is_queued = True
 
@@ -167,41 +176,50 @@ class SimServer:
         """Run a callback as an event of its own."""
         self._soon(callback)
 
-    def watch_reading(self, connection: Connection, *, wanted: bool) -> None:
-        """Have the connection hear of bytes, or not."""
+    def watch_reading(self, connection: AcceptedConnection, *, wanted: bool) -> None:
+        """Have the connection read bytes that arrive, or not."""
         wire = self._wires[connection]
         wire.is_watched = wanted
         self._look_again(connection, wire)
 
-    def watch_writing(self, connection: Connection, *, wanted: bool) -> None:
+    def watch_writing(self, connection: AcceptedConnection, *, wanted: bool) -> None:
         """Have the connection try again; it asks once more where there is still no room."""
         if wanted:
+            self._writing.add(connection)
             self._soon(lambda: self._write(connection))
+        else:
+            self._writing.discard(connection)
 
-    def _write(self, connection: Connection) -> None:
-        if connection.closed or not connection.is_writing:
+    def _write(self, connection: AcceptedConnection) -> None:
+        if connection not in self._writing:
             return
         connection.on_writable()
-        if connection.is_writing:
+        if connection in self._writing:
             self._soon(lambda: self._write(connection))
 
-    def forget(self, connection: Connection, *, writing: bool, reading: bool) -> None:
+    def hand_over(
+        self, connection: AcceptedConnection, successor: AcceptedConnection, event: str
+    ) -> None:
+        """Report an event, and have another object serve the connection's socket."""
+        self._wires[successor] = self._wires.pop(connection)
+        self._on_problem(connection, event)
+
+    def forget(self, connection: AcceptedConnection) -> None:
         """Drop a connection."""
-        del writing, reading
         self._wires.pop(connection, None)
 
-    def refuse(self, connection: Connection, problem: str) -> None:
+    def refuse(self, connection: AcceptedConnection, problem: str) -> None:
         """Close a connection that does not speak the protocol."""
         connection.flush()
         connection.close()
         self._on_problem(connection, problem)
 
-    def failed(self, connection: Connection, error: Exception) -> None:
+    def failed(self, connection: AcceptedConnection, error: Exception) -> None:
         """Close a connection whose request met a defect."""
         connection.close()
         self._on_problem(connection, error)
 
-    def lost(self, connection: Connection, error: OSError) -> None:
+    def lost(self, connection: AcceptedConnection, error: OSError) -> None:
         """Close a connection that broke."""
         connection.close()
         self._on_problem(connection, error)

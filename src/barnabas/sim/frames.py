@@ -1,4 +1,4 @@
-"""Requests as they cross the network, whoever sends them."""
+"""Encodes requests as frames for the simulated network."""
 
 from barnabas.protocol.apis import APIS
 from barnabas.protocol.codec import encoder

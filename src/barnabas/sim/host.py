@@ -1,4 +1,4 @@
-"""One machine and the broker on it. The disk outlives the broker, as far as it was synced.
+"""A simulated machine with one broker. After a power cut its disk keeps synced data only.
 
 What `server/` does on an event loop happens here by the world's clock: bytes come in and go out
 over the server's own connections (`sim/edge.py`), effects are carried out after each event, timers
@@ -24,16 +24,16 @@ from barnabas.model.settings import (
     TransactionSettings,
 )
 from barnabas.model.steps import Call, Steps, finish, resume
-from barnabas.node.checkpointing import checkpoint
+from barnabas.node.chores.checkpointing import checkpoint
 from barnabas.node.node import Node
-from barnabas.server.connection import Connection
+from barnabas.server.ports import AcceptedConnection
 from barnabas.sim.callers import Caller, drawn_limits
 from barnabas.sim.edge import SimServer
-from barnabas.sim.faults import Faults
+from barnabas.sim.faults.cut_links import Wires
+from barnabas.sim.faults.fault_rates import Faults
 from barnabas.sim.lanes import Lanes
 from barnabas.sim.memory_disk import MemoryDisk
 from barnabas.sim.network import Link
-from barnabas.sim.wires import Wires
 from barnabas.sim.world import InvariantError, World
 from barnabas.storage.changes import Sync
 from barnabas.storage.flush import carry_out
@@ -257,7 +257,7 @@ class Host:
         life = self.life
         self.world.after(0, lambda: self.act(life, callback))
 
-    def _closed(self, connection: Connection, problem: str | Exception) -> None:
+    def _closed(self, connection: AcceptedConnection, problem: str | Exception) -> None:
         """Hear that the broker has closed a connection; only brokers may be hung up on."""
         if isinstance(problem, InvariantError):
             raise problem

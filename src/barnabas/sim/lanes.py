@@ -1,7 +1,7 @@
-"""What one broker asks of others: a connection for each of them and each lane, used in order.
+"""Simulated connections between brokers: one for each other broker and lane, used in order.
 
-As `server/peers.py` does it: requests are pipelined, answers come in order, and where one does not
-come in time the connection is given up with everything else that was asked on it.
+As `server/peer_links.py` does it: requests are pipelined, answers come in order, and where one does
+not come in time the connection is given up with everything else that was asked on it.
 """
 
 from collections import deque
@@ -43,7 +43,7 @@ class Lane:
 
     def ask(self, ask: Ask) -> None:
         """Send a request, over a new connection where there is none; nobody may be there."""
-        host = self._host
+        host, ask = self._host, ask.enveloped()
         self._correlation_id += 1
         asked = Asked(ask, self._correlation_id)
         link = self._connected()

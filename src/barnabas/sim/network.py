@@ -1,4 +1,4 @@
-"""Connections as TCP makes them: each way keeps its order, and either end may find itself alone.
+"""Simulated TCP connections: each direction keeps its order, and either end may be lost.
 
 A connection that breaks loses its answers. Of the requests that were under way, none, some or all
 still arrive, and maybe long after the client has made another connection: that is where late and

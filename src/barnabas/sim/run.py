@@ -1,4 +1,4 @@
-"""One run: a broker is started, clients do their work while faults happen, and all comes to rest.
+"""One simulated run of a lone broker: clients and faults, until everything has settled.
 
     result = run(seed)
     assert result.problem is None
@@ -13,8 +13,8 @@ from functools import partial
 from typing import ClassVar
 
 from barnabas.node.node import Node
-from barnabas.node.partition import Partition
-from barnabas.sim.audit import (
+from barnabas.node.partitions.partition import Partition
+from barnabas.sim.checks.final_checks import (
     audit_readers,
     check_flow,
     check_offsets,
@@ -22,12 +22,12 @@ from barnabas.sim.audit import (
     check_seen,
     resolve,
 )
-from barnabas.sim.calm import Calm, is_quiet
-from barnabas.sim.cluster import Cluster
-from barnabas.sim.faults import Faults
-from barnabas.sim.reader import Reader
+from barnabas.sim.checks.settled_checks import SettledCheck, is_quiet
+from barnabas.sim.clients.reader import Reader
+from barnabas.sim.faults.fault_rates import Faults
+from barnabas.sim.faults.fault_schedule import FaultSchedule, LoneFaultSchedule
 from barnabas.sim.scenario import FLOW, SHARED, TOPICS, Scenario, Theme
-from barnabas.sim.weather import LoneWeather, Weather
+from barnabas.sim.simulated_cluster import Cluster
 from barnabas.sim.world import InvariantError, World
 
 CALM_MS = 60_000
@@ -51,7 +51,7 @@ class Run:
     """A world with everybody in it."""
 
     faults_ms: ClassVar = (8_000, 20_000)
-    """How long the weather is bad."""
+    """How long faults happen."""
     themes: ClassVar[tuple[Theme, ...]] = (
         Theme.MIXED,
         Theme.MIXED,
@@ -77,7 +77,7 @@ class Run:
         for actor in list(self.scenario.actors):
             world.after(rng.randint(0, 1_000), actor.start)
         self._let_faults_happen(rng.randint(*self.faults_ms))
-        self._calm_down()
+        self._stop_faults()
         self._come_to_an_end()
         self._audit()
 
@@ -106,26 +106,26 @@ class Run:
         )
         self.scenario.topic_ids[node.image.topics[SHARED].topic_id] = SHARED
 
-    def _weather(self) -> Weather:
-        return LoneWeather(self.world, self.scenario, self.faults)
+    def _fault_schedule(self) -> FaultSchedule:
+        return LoneFaultSchedule(self.world, self.scenario, self.faults)
 
     def _let_faults_happen(self, duration_ms: int) -> None:
-        weather = self._weather()
-        weather.turn_bad()
+        faults = self._fault_schedule()
+        faults.start_faults()
         over: list[bool] = []
         self.world.after(duration_ms, lambda: over.append(True))
         self.world.run_until(lambda: bool(over), self.world.now_ms + duration_ms, "time passes")
-        weather.turn_good()
+        faults.stop_faults()
 
-    def _calm_down(self) -> None:
+    def _stop_faults(self) -> None:
         """Without faults, everybody must come to do what they are there for."""
         limit_ms = self.world.now_ms + CALM_MS
-        calm = Calm(self.scenario)
+        settled = SettledCheck(self.scenario)
         what = "everybody gets on and groups are settled"
-        self.world.run_until(lambda: self._is_calm(calm), limit_ms, what)
+        self.world.run_until(lambda: self._is_settled(settled), limit_ms, what)
 
-    def _is_calm(self, calm: Calm) -> bool:
-        return calm()
+    def _is_settled(self, settled: SettledCheck) -> bool:
+        return settled()
 
     def _come_to_an_end(self) -> None:
         """Have everybody finish; nothing may stay open."""

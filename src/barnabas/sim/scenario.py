@@ -1,23 +1,23 @@
-"""Who is in a run: drawn from the seed, so that each seed has its own crowd."""
+"""Draws from the seed which clients take part in a run."""
 
 from enum import Enum
 from random import Random
 from typing import TypeVar
 
 from barnabas.model.ids import TopicPartition
-from barnabas.sim.actor import Actor
-from barnabas.sim.audit import AuditLookUp
-from barnabas.sim.classic_member import ClassicMember
-from barnabas.sim.cluster import Cluster
-from barnabas.sim.committers import Admin, Committer
-from barnabas.sim.consumer_member import ConsumerMember
-from barnabas.sim.growth import Growth
-from barnabas.sim.ledger import Ledger
-from barnabas.sim.ownership import Ownership
-from barnabas.sim.producer import IdempotentProducer
-from barnabas.sim.reader import Reader
-from barnabas.sim.transactional import TransactionalProducer
-from barnabas.sim.transformer import Transformer
+from barnabas.sim.checks.final_checks import AuditLookUp
+from barnabas.sim.checks.ledger import Ledger
+from barnabas.sim.checks.monotonic_checks import Growth
+from barnabas.sim.checks.ownership_checks import Ownership
+from barnabas.sim.clients.actor import Actor
+from barnabas.sim.clients.committers import Admin, Committer
+from barnabas.sim.clients.idempotent_producer import IdempotentProducer
+from barnabas.sim.clients.reader import Reader
+from barnabas.sim.clients.simulated_classic_member import ClassicMember
+from barnabas.sim.clients.simulated_consumer_member import ConsumerMember
+from barnabas.sim.clients.transactional_producer import TransactionalProducer
+from barnabas.sim.clients.transformer import Transformer
+from barnabas.sim.simulated_cluster import Cluster
 from barnabas.sim.world import World
 
 A = TypeVar("A", bound=Actor)
@@ -31,7 +31,7 @@ class Theme(Enum):
     """What a run is about: a bug in one thing shows more often where there is little else."""
 
     LOG = "log"
-    """Producers without groups or transactions: copies and those who lead them."""
+    """Producers without groups or transactions: a test of replication and leadership."""
 
     MIXED = "mixed"
     GROUPS = "groups"
@@ -57,7 +57,7 @@ class Scenario:
         self.topic_ids: dict[bytes, str] = {}
 
     def populate(self, theme: Theme) -> None:
-        """Draw a crowd."""
+        """Draw the clients of a run."""
         rng, mixed = self.rng, theme is Theme.MIXED
         if theme is Theme.LOG:
             self.input = []

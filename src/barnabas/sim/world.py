@@ -1,4 +1,4 @@
-"""Time, chance and what was seen: one heap of events, one clock, one seed.
+"""The simulated world: one event queue, one clock, one random generator and the trace.
 
 Everything random comes from `World.rng` and everything timed from `World.now_ms`, so that a seed
 and a commit replay a run byte for byte. `digest` tells whether two runs were the same: it covers

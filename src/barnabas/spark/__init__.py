@@ -1,4 +1,5 @@
-"""Topics in Spark: a PySpark data source and sink, and helpers over Structured Streaming.
+"""Read and write topics with Spark: a PySpark data source, a sink, and helpers for Structured
+Streaming.
 
     from barnabas.spark import register
 
@@ -14,41 +15,41 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from barnabas.spark.changelog import ChangelogTable, latest, read_changelog
-    from barnabas.spark.joins import Timed, enrich, enrich_each_batch, interval_join
-    from barnabas.spark.progress import SourceMetrics, observed, source_metrics
-    from barnabas.spark.schema_registry import SchemaRegistry
-    from barnabas.spark.sql.tables import save_as_table
+    from barnabas.spark.helpers.changelog import ChangelogTable, latest, read_changelog
+    from barnabas.spark.helpers.joins import Timed, enrich, enrich_each_batch, interval_join
+    from barnabas.spark.helpers.schema_registry import SchemaRegistry
+    from barnabas.spark.helpers.values import Decoded, avro_values, json_values, to_dlq
+    from barnabas.spark.helpers.windows import hopping, session, tumbling, window_bounds
+    from barnabas.spark.source.source_progress import SourceMetrics, observed, source_metrics
+    from barnabas.spark.sql.sql_tables import save_as_table
     from barnabas.spark.sql.topic_tables import register_topics
-    from barnabas.spark.values import Decoded, avro_values, json_values, to_dlq
-    from barnabas.spark.windows import hopping, session, tumbling, window_bounds
 
 _PLACES = {
-    "BarnabasDataSource": "barnabas.spark.source",
-    "ChangelogTable": "barnabas.spark.changelog",
-    "DataLossError": "barnabas.spark.failures",
-    "Decoded": "barnabas.spark.values",
-    "FetchError": "barnabas.spark.failures",
-    "OptionError": "barnabas.spark.failures",
-    "SchemaRegistry": "barnabas.spark.schema_registry",
-    "SourceMetrics": "barnabas.spark.progress",
-    "Timed": "barnabas.spark.joins",
-    "avro_values": "barnabas.spark.values",
-    "enrich": "barnabas.spark.joins",
-    "enrich_each_batch": "barnabas.spark.joins",
-    "hopping": "barnabas.spark.windows",
-    "interval_join": "barnabas.spark.joins",
-    "json_values": "barnabas.spark.values",
-    "latest": "barnabas.spark.changelog",
-    "observed": "barnabas.spark.progress",
-    "read_changelog": "barnabas.spark.changelog",
+    "BarnabasDataSource": "barnabas.spark.data_source",
+    "ChangelogTable": "barnabas.spark.helpers.changelog",
+    "DataLossError": "barnabas.spark.query_errors",
+    "Decoded": "barnabas.spark.helpers.values",
+    "FetchError": "barnabas.spark.query_errors",
+    "OptionError": "barnabas.spark.query_errors",
+    "SchemaRegistry": "barnabas.spark.helpers.schema_registry",
+    "SourceMetrics": "barnabas.spark.source.source_progress",
+    "Timed": "barnabas.spark.helpers.joins",
+    "avro_values": "barnabas.spark.helpers.values",
+    "enrich": "barnabas.spark.helpers.joins",
+    "enrich_each_batch": "barnabas.spark.helpers.joins",
+    "hopping": "barnabas.spark.helpers.windows",
+    "interval_join": "barnabas.spark.helpers.joins",
+    "json_values": "barnabas.spark.helpers.values",
+    "latest": "barnabas.spark.helpers.changelog",
+    "observed": "barnabas.spark.source.source_progress",
+    "read_changelog": "barnabas.spark.helpers.changelog",
     "register_topics": "barnabas.spark.sql.topic_tables",
-    "save_as_table": "barnabas.spark.sql.tables",
-    "session": "barnabas.spark.windows",
-    "source_metrics": "barnabas.spark.progress",
-    "to_dlq": "barnabas.spark.values",
-    "tumbling": "barnabas.spark.windows",
-    "window_bounds": "barnabas.spark.windows",
+    "save_as_table": "barnabas.spark.sql.sql_tables",
+    "session": "barnabas.spark.helpers.windows",
+    "source_metrics": "barnabas.spark.source.source_progress",
+    "to_dlq": "barnabas.spark.helpers.values",
+    "tumbling": "barnabas.spark.helpers.windows",
+    "window_bounds": "barnabas.spark.helpers.windows",
 }
 MISSING = "barnabas.spark needs PySpark and Arrow: pip install 'barnabas[spark]'"
 
@@ -81,7 +82,7 @@ __all__ = [
 def register(spark: "SparkSession") -> None:
     """Make `format("barnabas")` known to a session."""
     try:
-        from barnabas.spark.source import BarnabasDataSource
+        from barnabas.spark.data_source import BarnabasDataSource
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(MISSING) from error
     spark.dataSource.register(BarnabasDataSource)

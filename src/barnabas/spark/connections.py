@@ -1,8 +1,8 @@
-"""Connections of a worker process to brokers, kept from task to task and from batch to batch.
+"""Broker connections that a Python worker keeps open between tasks and between batches.
 
 Spark reuses its Python workers, so a task mostly finds a connection and the leader of its partition
-at hand. A connection is either lent to one read or lies here idle, and only one without an
-answer on its way comes back: an abandoned read (a LIMIT, a killed task) cannot confuse the next.
+in the cache. A connection is either in use by one read or idle here. Only connections without a
+request in flight return here, so an abandoned read (a LIMIT, a killed task) cannot affect the next.
 """
 
 import contextlib
@@ -17,9 +17,9 @@ from barnabas.protocol.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
 )
-from barnabas.spark.properties import BOOTSTRAP, request_timeout_s
+from barnabas.spark.client_properties import BOOTSTRAP, request_timeout_s
 from barnabas.wire.addresses import split_address
-from barnabas.wire.cluster import Node
+from barnabas.wire.cluster_wire import Node
 from barnabas.wire.failures import LinkError
 from barnabas.wire.link import ANSWER_TIMEOUT_S
 from barnabas.wire.pipeline import ReadingPipeline
@@ -29,7 +29,7 @@ CEILINGS: dict[type[Message], int] = {FetchRequest: 12}
 
 
 class NoLeaderError(LinkError):
-    """Nobody leads the partition now."""
+    """The partition has no leader at present."""
 
 
 class NoPartitionError(LinkError):
@@ -37,7 +37,7 @@ class NoPartitionError(LinkError):
 
 
 class Connections:
-    """Idle connections to the brokers of one cluster, and who leads what."""
+    """Idle connections to the brokers of one cluster, and the leaders of its partitions."""
 
     def __init__(self, bootstrap: str, client_id: str, answer_timeout_s: float) -> None:
         self._bootstrap = bootstrap
@@ -55,19 +55,19 @@ class Connections:
             return self._take(leader.host, leader.port)
         except OSError as error:
             raise LinkError(
-                f"Broker {leader.id} says it is at {leader.host}:{leader.port}, where nobody "
-                f"answers ({error.strerror or error})"
+                f"Broker {leader.id} says it is at {leader.host}:{leader.port}, where no broker "
+                f"answers ({error.strerror or error}); check its advertised address"
             ) from error
 
     def give_back(self, link: ReadingPipeline) -> None:
-        """Keep a connection for the next read, unless an answer is still on its way."""
+        """Keep a connection for the next read, unless a request is still in flight."""
         if link.in_flight:
             link.close()
         else:
             self._idle.setdefault(link.place, []).append(link)
 
     def forget(self, place: TopicPartition) -> None:
-        """Ask again who leads a partition, over fresh connections."""
+        """Drop the known leader of a partition and all idle connections."""
         self._leaders.pop(place, None)
         for links in self._idle.values():
             for link in links:
@@ -109,7 +109,7 @@ def _leader(answer: MetadataResponse, place: TopicPartition) -> Node:
             if partition.partition_index != place.partition:
                 continue
             if partition.leader_id not in brokers:
-                raise NoLeaderError(f"nobody leads {place} now")
+                raise NoLeaderError(f"{place} has no leader")
             return brokers[partition.leader_id]
     raise NoPartitionError(f"there is no partition {place}")
 

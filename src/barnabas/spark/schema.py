@@ -1,4 +1,6 @@
-"""The columns, those of Spark's own Kafka connector, in Spark's words and in Arrow's."""
+"""The columns of the source, as a Spark schema and as an Arrow schema; they match Spark's
+connector.
+"""
 
 from functools import cache
 

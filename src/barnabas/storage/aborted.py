@@ -1,14 +1,14 @@
-"""Aborted transactions: whose records, between which offsets, are not for everybody.
+"""The index of aborted transactions, whose records read_committed consumers skip.
 
-One file a segment, `.txnindex`, in Kafka's layout, for the transactions whose abort marker stands
+One file a segment, `.txnindex`, in Kafka's layout, for the transactions whose abort marker is
 in the segment, in the order of the markers:
 
     version int16, producer id int64, first offset int64, marker's offset int64,
     last stable offset int64, as it was once the transaction had ended
 
-Unlike the other indexes it is no hint: records of a transaction that is missing here would be
-shown. So the producers' snapshot at a segment's end carries a digest of the index, and recovery
-makes it anew from the log where the two do not match.
+Unlike the other indexes it is not a hint: consumers would see the records of a transaction that is
+missing here. So the producer snapshot at a segment's end carries a digest of the index. Where the
+two do not match, recovery rebuilds the index from the log.
 """
 
 import struct

@@ -1,4 +1,4 @@
-"""How old the records of a segment are.
+"""Tells how old the records of a segment are.
 
 A record's timestamp is what counts. Where the records have none (-1: old clients and some tools
 send that), the time of the file takes its place, as in Kafka: else they would never be too old,

@@ -1,20 +1,20 @@
-"""Changes on disk that need several syncs, carried out while clients are served.
+"""Changes to a log's files that need several syncs, made while the broker serves clients.
 
 A sync takes milliseconds and must not run on the event loop, yet the order of names and syncs is
 what makes a change survive a crash. So a change is a generator: it writes and renames on the loop,
-and yields a `Sync` wherever it may only go on once something is safe.
+and yields a `Sync` wherever it may continue only once something is durable.
 
     file = written_beside(disk, path, content)
-    yield Sync(files=(file,))              # the content is safe
+    yield Sync(files=(file,))              # the content is durable
     disk.rename(beside(path), path)
-    yield Sync(folders=(folder,))          # the name is safe
+    yield Sync(folders=(folder,))          # the name is durable
 
 Only the loop creates, renames and removes; the threads that sync change nothing. So no thread can
 write into the folder of a new topic that has the name of a deleted one, and what a log holds in
 memory and what its files are called change in the same event.
 
 A log has one change at a time (`Changes`). A truncation cannot wait: it first finishes the change
-that is under way, there and then (`Log.finish_change`).
+that is in progress, with blocking syncs (`Log.finish_change`).
 """
 
 from collections.abc import Callable, Generator
@@ -34,7 +34,7 @@ class ChangeAbandonedError(OSError):
 
 
 class Sync(NamedTuple):
-    """What must be safe before a change may go on: files first, then folders.
+    """What must be durable before a change may continue: files first, then folders.
 
     One that names nothing asks for a turn of the event loop in between.
     """
@@ -53,7 +53,7 @@ class Sync(NamedTuple):
 
 
 ChangeSteps = Generator[Sync, None, T]
-"""A change as it is written down: what it yields must be safe before it goes on."""
+"""A change as a generator: what it yields must be durable before it continues."""
 SyncLater = Callable[[Sync, Callable[[], None]], None]
 """Has something synced off the loop, and calls back on the loop once it is safe."""
 
@@ -107,7 +107,7 @@ class Change(Generic[T]):
         self.is_over = False
 
     def advance(self) -> Sync | None:
-        """Go on up to the next sync; None says that it is over."""
+        """Continue up to the next sync; None says that the change is complete."""
         if self.is_over:
             return None
         try:
@@ -121,12 +121,12 @@ class Change(Generic[T]):
         return None
 
     def finish(self, disk: Disk) -> None:
-        """Carry out the rest here and now. The sync that is under way elsewhere is repeated."""
+        """Carry out the rest with blocking syncs. A sync that runs in a thread is repeated."""
         while (sync := self.advance()) is not None:
             sync.carry_out(disk)
 
     def abandon(self) -> None:
-        """Do no more, and say so."""
+        """Abandon the change, and report that it failed."""
         if not self.is_over:
             self.is_over = True
             self._steps.close()
@@ -172,7 +172,7 @@ class Changes:
         self._go_on(change)
 
     def _go_on(self, change: Change[Any]) -> None:
-        """Go on after a sync: with this change, or with the next where it is over."""
+        """Continue after a sync, with this change or the next one."""
         sync = change.advance()
         if sync is not None:
             self._sync_later(sync, lambda: self._go_on(change))

@@ -1,10 +1,10 @@
-"""Small files: what a broker notes about all its logs, and the seal that each of them carries.
+"""Small checkpoint files for all logs of a broker, each protected by a checksum.
 
 The recovery points may be old, which costs time at the next start and nothing else. They are kept
-by topic id, so that those of a deleted topic never speak for another of the same name. The clean
-marker is written last of all on the way down and taken away first of all on the way up.
+by topic id, so that those of a deleted topic do not apply to a new one of the same name. The clean
+marker is the last file that a shutdown writes, and the first that a start removes.
 
-A seal is a checksum on the last line: a number that lost a digit is worse than no number.
+A sealed file has a checksum on its last line: a number that lost a digit is worse than none.
 """
 
 from collections.abc import Mapping
@@ -67,9 +67,9 @@ class Checkpoints:
         self._write(self._points, points)
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
-        """Read up to where copies were known to be committed, by topic id.
+        """Read the high watermarks of replicas, by topic id.
 
-        What is old or lost only means that a follower hears it again from its leader.
+        An old or missing one does no harm: a follower gets it again from its leader.
         """
         return self._read(self._high_watermarks)
 
@@ -95,7 +95,7 @@ class Checkpoints:
     def take_clean_marker(self) -> int | None:
         """Return the broker epoch in which the last stop was clean, and forget it for good.
 
-        None says that it was not; -1 that it was, in an epoch that nobody wrote down.
+        None says that it was not clean; -1 that it was, in an unknown epoch.
         """
         if not self._disk.exists(self._marker):
             return None

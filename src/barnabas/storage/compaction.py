@@ -1,13 +1,14 @@
-"""Compaction: of each key the last record stays, and nobody reading the log notices.
+"""Compaction: keeps the last record of each key, while consumers read the log.
 
     [ cleaned before ][ dirty ............ ][ too young, or active ]
     |                 |                     |
     start        first dirty           plan's end
 
 `dirt_in` and `plan` decide, on the loop, from sizes and timestamps alone. `clean` does the work per
-record and runs elsewhere: it maps each key of the dirty part to its last offset, then writes the
-segments anew without the records that the map has overtaken. Offsets never change; the last batch
-of a segment stays even if it is empty, so that the segment still ends where the next begins.
+record and runs in another process: it maps each key of the dirty part to its last offset, then
+rewrites the segments without the records that later ones of the same key replace. Offsets never
+change; the last batch of a segment stays even if it is empty, so that the segment still ends where
+the next begins.
 `swap_in` puts the result in place.
 
 The map has a bounded size (`key_map.py`). Where it is full, maybe in the middle of a batch, the
@@ -21,8 +22,8 @@ A record without a value, a tombstone, is kept for `delete.retention.ms` after i
 cleaned, so that slow readers learn of the deletion; the batch remembers until when (KIP-534).
 So is a transaction's marker once the last batch of its transaction is gone (`outcomes.py`).
 
-Batches go without regard to who sent them: the snapshot at the end of each segment remembers
-their producers.
+Batches are removed whatever producer sent them: the snapshot at the end of each segment remembers
+the producers.
 """
 
 import errno
@@ -47,7 +48,7 @@ from barnabas.storage.sweeping import CLEANING_FOLDER
 from barnabas.storage.walk import batches_of
 
 ROOM_TO_SPARE_BYTES = 1024 * 1024
-"""For the indexes of what is written, and for those who write to the same disk meanwhile."""
+"""For the new indexes, and for what else is written to the same disk meanwhile."""
 SEGMENTS_AT_ONCE = 50
 """So many segments are replaced within one event of the loop; each has up to four files."""
 
@@ -69,8 +70,8 @@ class CleaningPlan:
     index_interval_bytes: int
     room_bytes: int
     """What must be free on the disk for the work to begin."""
-    cuts: int
-    """How often the log had been truncated by then."""
+    truncations: int
+    """How often the log had been truncated when the plan was made."""
     aborted: list[list[int]]
     """Transactions with records in the plan that are aborted by a marker behind it."""
 
@@ -97,7 +98,7 @@ class Cleaned(NamedTuple):
     clean_upto: int
     records_before: int
     records_after: int
-    cuts: int
+    truncations: int
     lacked_room: bool = False
     """Whether it ended early, since the disk had no room for more."""
 
@@ -169,7 +170,7 @@ def plan(
         segment_bytes=segment_bytes,
         index_interval_bytes=log.settings.index_interval_bytes,
         room_bytes=_room_for(next(_grouped(segments, segment_bytes))),
-        cuts=log.cuts,
+        truncations=log.truncations,
         aborted=[list(entry) for entry in log.aborted(first, end) if entry.last_offset >= end],
     )
 
@@ -191,7 +192,7 @@ def clean(disk: Disk, work: CleaningPlan, keys_max: int = KEYS_MAX) -> Cleaned:
 
 
 def _written(disk: Disk, work: CleaningPlan, segments: list[Segment], keys_max: int) -> Cleaned:
-    """Write every group of segments anew, as long as there is room."""
+    """Rewrite every group of segments, while the disk has space."""
     aborted = [entry for segment in segments for entry in segment.aborted.entries()]
     aborted += [Aborted(*entry) for entry in work.aborted]
     latest = KeyMap(min(keys_max, work.end - work.first_dirty))
@@ -207,7 +208,9 @@ def _written(disk: Disk, work: CleaningPlan, segments: list[Segment], keys_max: 
                 problem = f"compaction needs {needed} bytes and the disk has {free}"
                 raise OSError(errno.ENOSPC, problem, work.folder)
             # Later records of the same keys were not reached, so the log is no cleaner than before.
-            return Cleaned(groups, work.first_dirty, before, after, work.cuts, lacked_room=True)
+            return Cleaned(
+                groups, work.first_dirty, before, after, work.truncations, lacked_room=True
+            )
         output = Segment(
             disk, work.output, group[0].base_offset, create=True, interval=work.index_interval_bytes
         )
@@ -219,14 +222,14 @@ def _written(disk: Disk, work: CleaningPlan, segments: list[Segment], keys_max: 
         cleaner.finish(max(segment.file.modified_ms() for segment in group))
         saved_bytes += sum(segment.size for segment in group) - output.size
         groups.append(Group([s.base_offset for s in group]))
-    return Cleaned(groups, clean_upto, before, after, work.cuts)
+    return Cleaned(groups, clean_upto, before, after, work.truncations)
 
 
 def apply(log: Log, cleaned: Cleaned) -> ChangeSteps[list[str]]:
     """Swap the result in; return the files to delete. Nothing happens if the log moved on."""
     by_base = {segment.base_offset: segment for segment in log.segments[:-1]}
     known = all(base in by_base for group in cleaned.groups for base in group.bases)
-    if cleaned.cuts != log.cuts or not known:
+    if cleaned.truncations != log.truncations or not known:
         return []
     retired: list[str] = []
     log.note_sparse()
@@ -238,7 +241,7 @@ def apply(log: Log, cleaned: Cleaned) -> ChangeSteps[list[str]]:
 
 
 def _swapped_together(groups: list[Group]) -> Iterator[list[Group]]:
-    """Share syncs between groups, of no more segments than can be renamed within one event."""
+    """Share syncs between groups, of at most as many segments as one event can rename."""
     together: list[Group] = []
     count = 0
     for group in groups:

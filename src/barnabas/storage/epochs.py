@@ -1,4 +1,4 @@
-"""Which leader wrote from which offset on: the memory that makes truncation exact (KIP-101).
+"""The leader epochs of a log and where each starts, which make truncation exact (KIP-101).
 
 Stored nearly as Kafka stores it, in `leader-epoch-checkpoint`: a version, a count, then a line
 with epoch and start offset for each. The file is written when a segment is sealed and when the
@@ -86,7 +86,7 @@ class LeaderEpochs:
         self.entries = [(earlier[-1][0], start_offset), *later] if earlier else later
 
     def store(self) -> bool:
-        """Write the checkpoint unless it stands as it is; tell whether it was written."""
+        """Write the checkpoint unless it is up to date; tell whether it was written."""
         if self.entries == self._stored:
             return False
         lines = ["0", str(len(self.entries)), *(f"{e} {s}" for e, s in self.entries), ""]

@@ -1,7 +1,7 @@
-"""What stands between a log and a power cut.
+"""Tracks what a log has written and not yet synced.
 
-A log writes and goes on; syncing is slow and runs elsewhere. Here is kept what was written and
-not yet handed to a sync: sealed segments, small files, and folders with new names in them.
+Syncing is slow and runs in a thread, while the log goes on. Until a sync takes them, sealed
+segments, small files and folders with new names are remembered here.
 """
 
 from collections.abc import Iterable
@@ -19,8 +19,8 @@ class FlushTask(NamedTuple):
     upto_offset: int
     sealed_offset: int
     """Segments below this are safe with their indexes and the snapshot at their end."""
-    cuts: int
-    """How often the log had been truncated: a later cut makes the offset meaningless."""
+    truncations: int
+    """How often the log had been truncated; after a later truncation the offset is void."""
     paths: tuple[str, ...] = ()
     """Small files by name, opened by the thread that syncs them: the event loop opens none."""
 
@@ -61,15 +61,15 @@ class Unsynced:
         return len(self._files)
 
     def add_file(self, file: File) -> None:
-        """Take note of an open file."""
+        """Add an open file."""
         self._files[file.path] = file
 
     def add_paths(self, paths: Iterable[str]) -> None:
-        """Take note of small files by name: the file of that name is the one that matters."""
+        """Add small files by name: what matters is the file that has the name then."""
         self._paths.update(dict.fromkeys(paths))
 
     def add_folders(self, folders: Iterable[str]) -> None:
-        """Take note of folders whose names changed."""
+        """Add folders in which names changed."""
         self._folders.update(dict.fromkeys(folders))
 
     def drop_file(self, path: str) -> None:
@@ -77,7 +77,7 @@ class Unsynced:
         self._files.pop(path, None)
 
     def sync_files(self) -> None:
-        """Sync the open files here and now, while no client is served, and let go of them."""
+        """Sync the open files with blocking calls, while no client is served, and forget them."""
         for file in self._files.values():
             file.sync()
         self._files.clear()

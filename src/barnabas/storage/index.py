@@ -3,9 +3,8 @@
 An entry is written for the first batch after every `index.interval.bytes` of log, in Kafka's
 layout: `.index` holds (offset - base, position), `.timeindex` holds (largest timestamp so far,
 offset - base). Entries gather in memory and reach the file a page at a time, since losing them
-costs nothing: an index is only ever a hint, whoever follows it looks whether it leads to what it
-says, and it is made anew from the log after a crash. What is in the file is read through a
-memory map.
+costs nothing. An index is only a hint: readers check that a batch is where an entry says, and the
+index is rebuilt from the log after a crash. The file is read through a memory map.
 """
 
 import struct
@@ -38,7 +37,7 @@ class SparseIndex:
         return (self._stored + len(self._tail)) // self.ENTRY.size
 
     def load(self) -> None:
-        """Take over what the file holds; a cut entry at its end is ignored."""
+        """Read the file; an incomplete entry at its end is ignored."""
         size = self._disk.size(self.path) if self._disk.exists(self.path) else 0
         self._stored = size - size % self.ENTRY.size
         self._tail.clear()
@@ -50,14 +49,14 @@ class SparseIndex:
             self._map = self._disk.map(self.path)
 
     def clear(self) -> None:
-        """Forget every entry, to be made anew from the log."""
+        """Forget every entry, to rebuild the index from the log."""
         self._disk.remove(self.path)
         self._stored = 0
         self._tail.clear()
         self._map = self._last = None
 
     def keep_first(self, count: int) -> None:
-        """Forget the entries of the file behind the first ones; the next write cuts them off."""
+        """Forget the entries of the file behind the first ones; the next write removes them."""
         self._stored = count * self.ENTRY.size
         self._map = self._last = None
 
@@ -110,8 +109,8 @@ class SparseIndex:
     def downwards(self, value: int, column: int = 0) -> Iterator[tuple[int, int]]:
         """Yield the entries whose number is at most the value, from the last one down.
 
-        The first is nearly always the one; those before it are for a caller who found that it
-        leads nowhere. Where damage has put entries out of order, only fitting ones are yielded.
+        The first is nearly always right. A caller that finds no batch there tries those before it.
+        Where damage has put entries out of order, only fitting ones are yielded.
         """
         low, high = 0, self.count
         while low < high:

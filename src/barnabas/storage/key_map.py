@@ -1,4 +1,4 @@
-"""The last offset of each key, in a table of bounded size: what compaction keeps in memory.
+"""The map that compaction keeps in memory: the last offset of each key, in bounded space.
 
 An entry is a digest of the key and an offset, 24 bytes, however long the key is. Kafka's cleaner
 does the same, with MD5. Two keys with one digest would cost the record of the older one; with 128

@@ -52,7 +52,7 @@ DELETED = ".deleted"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings:
-    """What shapes a log; everything else about a topic is its partition's business."""
+    """The part of a topic's configuration that a log needs."""
 
     segment_bytes: int = 1 << 30
     """A segment is sealed before it would grow beyond this."""
@@ -96,12 +96,12 @@ class Log:
         self.flushed_offset = 0
         self.sealed_offset = 0
         """Segments below this are safe, with all that was written when they were sealed."""
-        self.cuts = 0
-        """How often the log was truncated: whoever works on it elsewhere must start anew."""
+        self.truncations = 0
+        """How often the log was truncated: work on it that runs elsewhere is then void."""
         self.sparse = False
-        """Whether batches were removed from between others, here or before they were copied."""
+        """Whether compaction removed batches between others, here or on the leader."""
         self.truncated_to: int | None = None
-        """The lowest end the log was cut to since it was opened."""
+        """The lowest offset to which the log was truncated since it was opened."""
         self.damaged_from: int | None = None
         """Where the last truncation found damage among the records that it kept."""
         self.change: Change[Any] | None = None
@@ -139,7 +139,7 @@ class Log:
     @property
     def changes(self) -> tuple[int, int]:
         """Changes where the log is truncated, or segments are replaced or removed."""
-        return self.cuts, self._splices
+        return self.truncations, self._splices
 
     @property
     def is_dense(self) -> bool:
@@ -171,11 +171,11 @@ class Log:
         self._remember(active, batch, header, base_offset, epoch)
         return base_offset
 
-    def append_copied(self, records: memoryview, headers: Sequence[BatchHeader]) -> None:
-        """Write checked batches as their leader has them, together: offsets and epochs stay.
+    def append_replicated(self, records: memoryview, headers: Sequence[BatchHeader]) -> None:
+        """Append checked batches from the leader in one write, with their offsets and epochs.
 
-        One may begin above the end, where compaction has removed what was between. One that
-        begins below it is refused, as is one of an epoch that is over; what stands before it is
+        A batch may begin above the end, where compaction has removed batches on the leader. One
+        that begins below the end or has an earlier epoch is refused; those before it are
         written. Raises `OSError` where the disk refuses; the log then holds what it held, and
         the segments that were filled before.
         """
@@ -226,7 +226,7 @@ class Log:
 
     def _append_run(self, records: memoryview, headers: Sequence[BatchHeader]) -> None:
         active, position = self.segments[-1], 0
-        active.append_copied(records, headers)
+        active.append_replicated(records, headers)
         for header in headers:
             batch = records[position : position + header.size]
             self._remember(active, batch, header, header.base_offset, header.leader_epoch)
@@ -240,7 +240,7 @@ class Log:
         base_offset: int,
         epoch: int,
     ) -> None:
-        """Take note of what a batch that was written says of producers and epochs."""
+        """Update producers and epochs from a batch that was written."""
         if header.producer_id >= 0:
             if header.attributes & IN_TRANSACTION:
                 aborted = self.producers.follow(header, base_offset, batch)
@@ -332,7 +332,7 @@ class Log:
         return following
 
     def store_memory(self) -> None:
-        """Write what is known of epochs and producers as of the end; drop old snapshots."""
+        """Write the epochs and a producer snapshot as of the end; remove old snapshots."""
         if self.epochs.store():
             self.unsynced.add_paths((self.epochs.path,))
         # Also where no producer is known: else a start would look for some in all headers.
@@ -352,22 +352,22 @@ class Log:
         self._snapshots = [offset for offset in offsets if offset in wanted]
 
     def begin_flush(self) -> FlushTask | None:
-        """Say what must be synced for everything appended so far to be safe."""
+        """Return what to sync to make everything appended so far durable."""
         if self.is_synced:
             return None
         files, paths, folders = self.unsynced.take()
         files.append(self.active.file)
         base = self.active.base_offset
-        return FlushTask(tuple(files), folders, self.end_offset, base, self.cuts, paths)
+        return FlushTask(tuple(files), folders, self.end_offset, base, self.truncations, paths)
 
     def finish_flush(self, task: FlushTask) -> None:
-        """Take note that a task was carried out."""
-        if task.cuts == self.cuts:
+        """Record that a flush task was carried out."""
+        if task.truncations == self.truncations:
             self.flushed_offset = max(self.flushed_offset, task.upto_offset)
             self.sealed_offset = max(self.sealed_offset, task.sealed_offset)
 
     def flush(self) -> None:
-        """Sync everything here and now, while nobody is served."""
+        """Sync everything with blocking calls, while no client is served."""
         task = self.begin_flush()
         if task is None:
             return
@@ -401,13 +401,13 @@ class Log:
             self.change = None
 
     def truncate(self, end_offset: int, settled: int | None = None) -> list[str]:
-        """Cut the log to end at an offset, or before the batch that reaches over it.
+        """Truncate the log to end at an offset, or before the batch that reaches over it.
 
         Transactions count as ended where their markers are below `settled`, else below what was
-        synced. Returns files to delete. What is cut must not come back after a crash, so it is
-        synced here; and what is appended next must be checked after one, whatever recovery point
-        was stored, so the new end is noted. Where headers that producers are known by turn out to
-        be damaged, `damaged_from` says so.
+        synced. Returns files to delete. Truncated records must not come back after a crash, so the
+        truncation is synced here. The new end is stored: after a crash, what is appended from here
+        on must be checked, whatever recovery point was stored. Where headers that tell of producers
+        turn out to be damaged, `damaged_from` is set.
         """
         assert self.change is None
         assert self.start_offset <= end_offset
@@ -415,7 +415,7 @@ class Log:
             return []
         boundary = self._boundary(end_offset)
         self._note_truncation(boundary)
-        self.cuts += 1
+        self.truncations += 1
         self.end_offset = max(boundary, self.start_offset)
         paths = self._drop_from(boundary)
         self._close_gap()
@@ -428,14 +428,14 @@ class Log:
         self.damaged_from = min(places, default=None)
         self._snapshots = None
         self.producers.settle(self.flushed_offset if settled is None else settled)
-        # Snapshots of what was cut must not come back once there is something in its place.
+        # Snapshots of truncated records must not come back once other records replace those.
         self.unsynced.add_folders((self.folder,))
         return paths
 
     def sound_before(self, offset: int) -> tuple[int, int]:
         """Return where the segment that holds an offset starts, and up to where it is sound.
 
-        That is at most the offset, and before it where a batch nearby lies about what it holds.
+        That is at most the offset, and less where a batch near it has wrong offsets.
         """
         number = bisect_right(self._bases, offset) - 1
         if number < 0:
@@ -451,14 +451,14 @@ class Log:
         return start, end
 
     def restart_at(self, offset: int) -> list[str]:
-        """Let go of everything and go on, empty, at an offset. Returns files to delete.
+        """Remove everything, and continue with an empty log at an offset. Returns files to delete.
 
-        The new start is noted first: after a crash, whatever is left below it is swept away.
+        The new start is stored first: after a crash, recovery removes what is left below it.
         """
         assert self.change is None
         self._note_truncation(min(offset, self.end_offset))
         write_number(self.disk, f"{self.folder}/{START_OFFSET_FILE}", offset)
-        self.cuts += 1
+        self.truncations += 1
         paths: list[str] = []
         while self.segments:
             paths += self.retire(self.active)
@@ -477,7 +477,7 @@ class Log:
         return paths
 
     def retire(self, segment: Segment) -> list[str]:
-        """Rename a segment's files out of the log's sight; readers that hold them go on."""
+        """Rename a segment's files, to delete them later; readers that have them open continue."""
         retired = []
         # The end offset keeps the name apart from an earlier file of the same base.
         suffix = f".{segment.next_offset}{DELETED}"
@@ -533,11 +533,11 @@ class Log:
         return paths
 
     def _close_gap(self) -> None:
-        """Have the log end where its last batch does.
+        """Make the log end where its last batch does.
 
-        Where compaction removed what was there, an empty batch stands for it: offsets are not given
-        out again, and a segment must reach up to the next. Where nothing is ever removed, a batch
-        had changed its place (no checksum covers that), and what it hid is not here.
+        Where compaction removed batches, an empty batch fills the gap: offsets are not assigned
+        again, and a segment must reach up to the next. Where compaction never ran, the offset of a
+        batch was damaged (no checksum covers it), and the records in the gap are missing.
         """
         base, end_offset = self.active.next_offset, self.end_offset
         if base >= end_offset:
@@ -561,10 +561,10 @@ class Log:
     def _limited(
         segment: Segment, start: int, end: int, limit_bytes: int, *, at_least_one: bool
     ) -> int:
-        """Return where to stop, so that no more than the limit is read if that can be."""
+        """Return where a read ends, so that it is within the limit if it can be."""
         if end - start <= limit_bytes:
             return end
-        cut = segment.cut_before(start, start + limit_bytes)
-        if cut <= start and at_least_one:
-            cut = segment.first_batch_end(start)
-        return min(end, cut)
+        stop = segment.end_within(start, start + limit_bytes)
+        if stop <= start and at_least_one:
+            stop = segment.first_batch_end(start)
+        return min(end, stop)

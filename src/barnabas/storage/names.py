@@ -1,4 +1,4 @@
-"""How the files of a log are called: an offset in twenty digits, and a suffix."""
+"""The names of a log's files: an offset in twenty digits, and a suffix."""
 
 import re
 

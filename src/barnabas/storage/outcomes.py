@@ -1,8 +1,8 @@
-"""What became of the transactions that compaction passes through, batch by batch.
+"""Tracks the outcome of transactions while compaction reads a log, batch by batch.
 
 Only decided ones are passed: compaction stays below the last stable offset. Records of aborted
-transactions go. A marker stays while any batch of its transaction is left, even an empty one: to
-whoever reads committed records only, it is what ends the transaction.
+transactions are removed. A marker stays while any batch of its transaction is left, even an empty
+one: for a read_committed consumer it ends the transaction.
 """
 
 from collections import deque
@@ -13,7 +13,7 @@ from barnabas.storage.aborted import Aborted
 
 
 class Outcomes:
-    """The transactions met so far on one way through a log."""
+    """The transactions that one pass through a log has seen so far."""
 
     def __init__(self, aborted: Iterable[Aborted]) -> None:
         self._coming = deque(sorted(aborted, key=lambda entry: entry.first_offset))

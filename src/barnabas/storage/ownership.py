@@ -1,8 +1,8 @@
-"""Whose records lie in a topic's folder.
+"""Records which topic a folder belongs to.
 
 Folders are named after topics, and a name is used again after a deletion. A crash may undo the
-rename that took an old topic's folder out of the way, so each folder says which topic it
-belongs to, and what belongs to another is set aside rather than served in the new one's name.
+rename that moved an old topic's folder away. So a file in each folder names the topic by id, and a
+folder that belongs to another topic is moved aside instead of served as the new one.
 """
 
 from typing import NamedTuple
@@ -56,4 +56,4 @@ def _owner(disk: Disk, path: str) -> tuple[str, str]:
         return unseal(disk.read_bytes(path)).strip(), ""
     except StorageError as error:
         # Synced before any record was: so this is not a crash's doing, and the records are good.
-        return "", f"{path} is written anew: {error}"
+        return "", f"{path} is written again: {error}"

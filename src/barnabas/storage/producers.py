@@ -1,4 +1,4 @@
-"""What a partition remembers of producers: their last batches, and the transactions they have open.
+"""The producer state of a partition: last batches for deduplication, and open transactions.
 
 For each producer id: its epoch and its last five batches. A batch that repeats one of those is
 answered with the offset it got the first time; one that does not follow the last is refused
@@ -142,7 +142,7 @@ class ProducerStates:
             )
 
     def record(self, header: BatchHeader, first_offset: int) -> None:
-        """Take in a batch outside of transactions that is now in the log."""
+        """Record a batch outside of transactions that was appended to the log."""
         producer = self.by_id.get(header.producer_id)
         if producer is None or producer.epoch != header.producer_epoch:
             producer = self._enter(header)
@@ -156,7 +156,7 @@ class ProducerStates:
         producer.last_timestamp = header.max_timestamp
 
     def follow(self, header: BatchHeader, offset: int, batch: Buffer) -> Aborted | None:
-        """Take in any batch; return the transaction that it aborts.
+        """Record any batch that was appended; return the transaction that it aborts.
 
         The whole batch is looked at only where it is a marker.
         """
@@ -169,10 +169,22 @@ class ProducerStates:
         return None
 
     def settle(self, high_watermark: int) -> None:
-        """Let go of transactions whose markers are safe now."""
+        """Forget ended transactions whose markers are committed now."""
         self.ended = [ended for ended in self.ended if ended.last_offset >= high_watermark]
         starts = [ended.first_offset for ended in self.ended]
         self.first_unstable = min([self._first_open(NOTHING_UNSTABLE), *starts])
+
+    def open_transaction(self, producer_id: int) -> int | None:
+        """Return the first offset of a producer's open transaction, if it has one here."""
+        producer = self.by_id.get(producer_id)
+        if producer is None or producer.transaction_start < 0:
+            return None
+        return producer.transaction_start
+
+    def epoch_of(self, producer_id: int) -> int | None:
+        """Return the last known epoch of a producer, if it is remembered."""
+        producer = self.by_id.get(producer_id)
+        return None if producer is None else producer.epoch
 
     def open_transactions(self) -> dict[int, int]:
         """Return where each open transaction began, by producer."""
@@ -184,7 +196,7 @@ class ProducerStates:
         del self._open[producer_id]
 
     def expire(self, before_ms: int) -> None:
-        """Forget producers that were last heard of before a time, and have nothing open."""
+        """Forget producers without an open transaction that last wrote before a time."""
         silent = [
             producer_id
             for producer_id, producer in self.by_id.items()

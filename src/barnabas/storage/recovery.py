@@ -1,10 +1,10 @@
-"""Opening a log: as it was left after a clean stop, or as much as can be trusted after a crash.
+"""Opens a log: as it was left by a clean stop, or what can be trusted of it after a crash.
 
 After a clean stop only the headers behind the last index entry are read. After a crash those behind
 the resume point are (`resuming.py`), every batch from the recovery point on is checked, and the log
-is cut at the first bad byte: what lies below the recovery point was synced, and what was
-acknowledged under `flush=ack` was synced too, so a cut can only take what no client was promised.
-What is left is synced before any client reads it: it may stand in the page cache alone.
+is truncated at the first bad byte. What is below the recovery point was synced, and so was what was
+acknowledged under `flush=ack`: truncation only removes records that were not acknowledged. What is
+left is synced before any client reads it, as it may be in the page cache only.
 """
 
 import re
@@ -43,7 +43,7 @@ class Recovered(NamedTuple):
     """Whether something is missing that had been synced: the disk did not keep it."""
     damaged_from: int | None = None
     """From where on records are known to be damaged or missing. It is below the log's start where
-    the first segments are gone, and nobody noted that they were deleted."""
+    the first segments are missing though they were not deleted."""
     ignored: tuple[str, ...] = ()
     """Names in the folder that are not the log's; they were left as they are."""
 
@@ -60,7 +60,7 @@ def open_log(
 ) -> Recovered:
     """Open the log in a folder, making an empty one where there is none.
 
-    The folder lies somewhere below `root`, which itself is there for good. `others` matches the
+    The folder is below `root`, which always exists. `others` matches the
     names of files that the caller keeps in it beside the log.
     """
     new_names = [] if clean and disk.exists(folder) else _parents(folder, root)
@@ -87,7 +87,7 @@ def open_log(
 
 
 class _Opening:
-    """One log on its way from disk."""
+    """One log while it is opened."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class _Opening:
         self._recovered = 0
         self._resumed: tuple[Segment, resuming.ResumePoint] | None = None
         self._with_markers: set[Segment] = set()
-        # Segments whose index of aborts nobody vouches for, and whether that is bad news.
+        # Segments whose index of aborts no snapshot confirms, and whether that is a problem.
         self._unvouched: dict[Segment, bool] = {}
         self._disk = disk
         self._folder = folder
@@ -161,7 +161,7 @@ class _Opening:
         try:
             return self.log.epochs.load()
         except StorageError as error:
-            self.problems.append(f"{error}; made anew from the log")
+            self.problems.append(f"{error}; rebuilt from the log")
             return False
 
     def _number(self, name: str) -> int | None:
@@ -169,7 +169,7 @@ class _Opening:
             return read_number(self._disk, f"{self._folder}/{name}")
         except StorageError as error:
             self.problems.append(str(error))
-            # Not knowing where a log was cut, look at all of it; the start is found otherwise.
+            # It is unknown where the log was truncated: check all of it.
             return 0
 
     def _load_segments(self, *, clean: bool) -> None:
@@ -201,9 +201,9 @@ class _Opening:
             self._unvouched[segment] = True
 
     def _recover(self, segment: Segment, following: int | None) -> bool:
-        """Check a segment and cut it at the first bad byte; tell whether the next one follows."""
+        """Check a segment and truncate it at the first bad byte; tell if the next one follows."""
         self._recovered += 1
-        # Compaction may have written a sealed segment anew since.
+        # Compaction may have rewritten a sealed segment since.
         resumes = (following is None or self.log.is_dense) and self._resume(segment)
         if not resumes:
             segment.reset()
@@ -281,11 +281,11 @@ class _Opening:
         )
 
     def _drop_after(self, number: int) -> None:
-        """Take out the segments behind a cut one: their offsets no longer follow."""
+        """Remove the segments behind a truncated one: their offsets no longer follow."""
         log = self.log
         dropped = log.segments[number + 1 :]
         log.splice(number + 1, len(dropped), [])
-        log.active.trust.cut(log.active.size)
+        log.active.trust.truncate(log.active.size)
         synced = log.active.next_offset < self.recovery_point
         for segment in reversed(dropped):
             self.fallen += segment.size
@@ -317,7 +317,7 @@ class _Opening:
         log.start_offset, log.end_offset = start, max(start, end)
         log.flushed_offset = min(self.recovery_point, log.end_offset)
         if end < start or not log.segments:
-            # Whatever there was lies below the start: begin with an empty segment.
+            # All records are below the start: begin with an empty segment.
             removed = len(log.segments)
             self._remove_segments(removed)
             log.flushed_offset = log.end_offset
@@ -359,7 +359,7 @@ class _Opening:
         if segment.aborted.replace(aborted):
             log.unsynced.add_paths((segment.aborted.path,))
             if surprising:
-                self.problems.append(f"{segment.aborted.path} was damaged; made anew from the log")
+                self.problems.append(f"{segment.aborted.path} was damaged; rebuilt from the log")
         if segment is not log.active:
             carry_out_now(log.disk, snapshots.vouching(log, segment))
 
@@ -369,7 +369,7 @@ class _Opening:
         log.unsynced.add_folders([*new_names, self._folder])
         if clean:
             log.flushed_offset = log.end_offset
-            # The stop that was clean stored recovery points too: none is older than the cut.
+            # A clean stop stored recovery points too: none is older than the truncation.
             self._disk.remove(f"{self._folder}/{TRUNCATED_FILE}")
         elif log.unsynced.any_files:
             # Compaction may soon remove the batches from which this was learned.

@@ -1,17 +1,17 @@
-"""Where recovery begins within the active segment, so that it need not read every header of it.
+"""The resume point: lets recovery begin within the active segment instead of at its start.
 
 `resume-point` holds what the batches below an offset add up to: the totals and index entries of the
 segment, epochs, producers and aborted transactions. It is taken at a checkpoint, while the log
 grows, and stored at a later one, once everything below the offset was synced. After a crash
-recovery takes it over and reads the headers behind it alone. It reads all headers where the file is
+recovery loads it and reads only the headers behind it. It reads all headers where the file is
 missing or damaged, or does not fit what is found.
 
     version int16, crc of the rest uint32
     totals of the segment, then how many epochs, and each epoch with its first offset
     producers, as in a snapshot of them, with the digest of the aborted transactions
 
-A resume point counts only below the recovery point, and that is lowered wherever the log was cut:
-one from before a cut is never used. A clean stop removes it, for from then on cuts are forgotten.
+A resume point counts only below the recovery point, which a truncation lowers. So one from before a
+truncation is never used. A clean stop removes it, since truncations are forgotten from then on.
 """
 
 import struct
@@ -60,8 +60,8 @@ class Stored(NamedTuple):
 class Captured(NamedTuple):
     """A resume point that may be stored once everything below its offset was synced."""
 
-    cuts: int
-    """How often the log had been truncated: a later cut makes it meaningless."""
+    truncations: int
+    """How often the log had been truncated: after a later truncation it is void."""
     offset: int
     stored: Stored
 
@@ -84,16 +84,18 @@ def capture(log: Log) -> None:
     content = _encode(totals, log.epochs.entries, log.producers, active.aborted.digest)
     indexes = tuple(path for path in active.paths[1:] if log.disk.exists(path))
     stored = Stored(f"{log.folder}/{RESUME_FILE}", content, indexes)
-    log.captured = Captured(log.cuts, totals.next_offset, stored)
+    log.captured = Captured(log.truncations, totals.next_offset, stored)
 
 
 def take_ready(log: Log) -> Stored | None:
-    """Return what was captured, if it may be stored by now."""
+    """Return what was captured, once it may be stored."""
     found = log.captured
-    if found is None or (found.cuts == log.cuts and found.offset > log.flushed_offset):
+    if found is None or (
+        found.truncations == log.truncations and found.offset > log.flushed_offset
+    ):
         return None
     log.captured = None
-    return found.stored if found.cuts == log.cuts else None
+    return found.stored if found.truncations == log.truncations else None
 
 
 def storing(disk: Disk, found: Stored) -> ChangeSteps[None]:
@@ -107,7 +109,7 @@ def storing(disk: Disk, found: Stored) -> ChangeSteps[None]:
 
 def store(disk: Disk, found: Stored) -> None:
     """Do the same here and now, while no client is served."""
-    # The log was cut, or the disk is full: recovery then reads more headers.
+    # The log was truncated, or the disk is full: recovery then reads more headers.
     with suppress(OSError):
         carry_out_now(disk, storing(disk, found))
 

@@ -1,4 +1,4 @@
-"""Which segments have been kept long enough. Whole segments go, from the oldest on."""
+"""Finds the segments that are past their retention. Whole segments are dropped, oldest first."""
 
 from barnabas.storage.ages import newest_ms, oldest_ms
 from barnabas.storage.log import Log

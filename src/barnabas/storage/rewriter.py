@@ -1,4 +1,4 @@
-"""Writing a segment anew without the records that compaction takes away."""
+"""Rewrites a segment without the records that compaction removes."""
 
 from typing import TYPE_CHECKING, NamedTuple
 

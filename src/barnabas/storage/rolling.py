@@ -1,4 +1,4 @@
-"""When a segment is sealed: by its size, its age, or the size of its index."""
+"""Decides when a segment is sealed: by its size, its age, or the size of its index."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING

@@ -1,11 +1,11 @@
-"""One segment: a run of batches in a file, the two indexes that find places in it, and the one of
-the transactions that were aborted in it.
+"""One segment of a log: a file of batches, its offset and time indexes, and its index of aborted
+transactions.
 
-Only the last segment of a log is appended to; the others are immutable until retention removes
-or compaction replaces them whole.
+Only the last segment of a log is appended to. The others are immutable until retention removes
+them or compaction replaces them.
 
-A batch is checked by its CRC when it comes in. What was on disk before this process started, or
-was changed behind its back, is checked once more before it is first served (`trust.py`).
+The CRC of a batch is checked before it is appended. What was on disk before this process started,
+or was changed by another process, is checked again before it is first served (`trust.py`).
 """
 
 from bisect import bisect_left, bisect_right
@@ -112,7 +112,7 @@ class Segment:
 
     @property
     def file(self) -> File:
-        """The file with the batches, opened anew where it was closed to make room."""
+        """The file with the batches, opened again where it was closed to save descriptors."""
         file = self._file
         if file is None:
             return self._open()
@@ -126,8 +126,8 @@ class Segment:
         (self._file or self._open()).append((batch,))
         self.note(position, header, base_offset)
 
-    def append_copied(self, records: Buffer, headers: Sequence[BatchHeader]) -> None:
-        """Write batches that lie one after the other at the end, with the offsets they have."""
+    def append_replicated(self, records: Buffer, headers: Sequence[BatchHeader]) -> None:
+        """Append consecutive batches with the offsets that they have."""
         position = self.size
         self.file.append((records,))
         for header in headers:
@@ -135,7 +135,7 @@ class Segment:
             position += header.size
 
     def note(self, position: int, header: BatchHeader, base_offset: int) -> None:
-        """Take a batch that stands in the file into the indexes and the running totals.
+        """Add a batch that is in the file to the indexes and the totals.
 
         The offset comes apart from the header, which may be from before it was stamped.
         """
@@ -187,7 +187,7 @@ class Segment:
         found = self.locate(offset)
         return self.size if found is None else found.position
 
-    def cut_before(self, start: int, limit: int) -> int:
+    def end_within(self, start: int, limit: int) -> int:
         """Return a batch boundary at or below the limit: the last one, or one near it.
 
         It is `start` only where the batch there does not end below the limit.
@@ -195,13 +195,13 @@ class Segment:
         positions = self._recent_positions
         if positions and positions[0] <= limit:
             return max(start, positions[bisect_right(positions, limit) - 1])
-        cut = max(start, self.boundary_before(limit))
-        if cut == start:
+        end = max(start, self.boundary_before(limit))
+        if end == start:
             for found in walk(self.file, start, self.size, check=False):
                 if found.position + found.header.size > limit:
                     break
-                cut = found.position + found.header.size
-        return cut
+                end = found.position + found.header.size
+        return end
 
     def boundary_before(self, limit: int) -> int:
         """Return an indexed batch boundary at or below a position; 0 is always one."""
@@ -243,7 +243,7 @@ class Segment:
         return self.trust.ensure_within(self, start, end, offset, allowance)
 
     def is_damaged_near(self, position: int | None) -> bool:
-        """Tell whether somebody who found damage at a position was right, and it is there still."""
+        """Tell whether damage that was found at a position is still there."""
         return position is not None and not self.trust.is_good_near(self, position)
 
     def write_indexes(self) -> None:
@@ -260,26 +260,26 @@ class Segment:
         self.aborted.hold()
 
     def freeze(self) -> None:
-        """Take no more batches; a change of the file from now on is not this broker's."""
+        """Accept no more batches; this broker does not change the file from now on."""
         self.trust.version = self.file.version()
         self._appends = False
         self._disk.open_files.hold(self)
 
     def thaw(self) -> None:
-        """Be the segment that is appended to, whose file stays open."""
+        """Become the active segment again, whose file stays open."""
         self._appends = True
         if self._file is None:
             self._open()
         self._disk.open_files.keep(self)
 
     def close_file(self) -> None:
-        """Close the file, unless batches are appended to it; readers that hold it go on."""
+        """Close the file unless it is appended to; readers that have it open continue."""
         if self._file is not None and not self._appends:
             self._file_elsewhere = ref(self._file)
             self._file = None
 
     def renamed(self, suffix: str) -> None:
-        """Go along with files that were renamed; an empty suffix says that they have their names.
+        """Use the new names of renamed files; with an empty suffix, their original names.
 
         Whatever still reads the segment must not find another one under its old name.
         """
@@ -289,16 +289,16 @@ class Segment:
         self.time_index.path = time_index + suffix
 
     def truncate(self, position: int) -> None:
-        """Cut the file at a batch boundary, and be open for appends again."""
+        """Truncate the file at a batch boundary, and accept appends again."""
         self.thaw()
         self.file.truncate(position)
         self.size = position
-        self.trust.cut(position)
+        self.trust.truncate(position)
         self.rebuild_indexes()
         self.aborted.truncate(self.next_offset)
 
     def rebuild_indexes(self, *, dense: bool = False) -> None:
-        """Make indexes and totals anew from the headers in the file, as far as they are good.
+        """Rebuild indexes and totals from the headers in the file, as far as they are valid.
 
         But for aborted transactions: those begin in other segments, too.
         """
@@ -409,7 +409,7 @@ class Segment:
             self.first_append_ms = header_at(self.file, 0, self.size).max_timestamp
 
     def close(self) -> None:
-        """Write what the indexes hold in memory and let go of the file."""
+        """Write what the indexes hold in memory, and close the file."""
         self.write_indexes()
         if self._file is not None:
             self._file.close()
@@ -435,12 +435,12 @@ class Segment:
         return file
 
     def _note_from(self, start: int, end: int, *, dense: bool) -> None:
-        """Take in the batches in a part of the file, unless their offsets make no sense."""
+        """Add the batches in a part of the file, unless their offsets are wrong."""
         for position, header in walk(self.file, start, end, check=False):
             gap = header.base_offset - self.next_offset
             follows = gap == 0 if dense else gap >= 0
             if not follows or header.last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
-                raise CorruptBatchError(f"offset {header.base_offset} stands at byte {position}")
+                raise CorruptBatchError(f"offset {header.base_offset} is at byte {position}")
             self.note(position, header, header.base_offset)
 
     def _start_for(self, offset: int) -> int:

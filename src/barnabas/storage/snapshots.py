@@ -1,7 +1,7 @@
-"""Snapshots of producers, and how what a log knows of them is found again.
+"""Producer snapshots, and how the producer state of a log is rebuilt from them.
 
 `<offset>.snapshot` holds the state as of an offset. There is one at the start of every segment,
-since compaction may have removed the batches that would otherwise tell.
+since compaction may have removed the batches from which it could be rebuilt.
 
     version int16, crc of the rest uint32
     digest of the index of aborted transactions of the segment that ends here (from version 2)
@@ -73,7 +73,7 @@ def decode(content: bytes) -> ProducerStates:
         for _ in range(count):
             position = _decode_producer(by_id, content, position, version)
     except struct.error as error:
-        raise CorruptBatchError("the producer snapshot is cut short") from error
+        raise CorruptBatchError("the producer snapshot is incomplete") from error
     return ProducerStates(by_id)
 
 
@@ -83,7 +83,7 @@ def snapshot_offsets(disk: Disk, folder: str) -> list[int]:
 
 
 def snapshot_path(folder: str, offset: int) -> str:
-    """Return where the snapshot at an offset lies."""
+    """Return the path of the snapshot at an offset."""
     return f"{folder}/{offset:020d}{SUFFIX}"
 
 
@@ -99,7 +99,7 @@ def vouches_for(log: "Log", segment: Segment, end_offset: int) -> bool:
 def vouching(log: "Log", segment: Segment) -> ChangeSteps[None]:
     """Have the snapshot at a sealed segment's end agree with its index of aborted transactions.
 
-    Where the disk is full it does not, and the index is made anew at the next start.
+    Where the disk is full it does not, and the index is rebuilt at the next start.
     """
     if vouches_for(log, segment, segment.next_offset):
         return
@@ -117,8 +117,8 @@ def rebuild(log: "Log") -> tuple[ProducerStates, list[Doubt]]:
     """Return the state as of the end of a log, and what was wrong with it and its snapshots.
 
     Starts from the newest good snapshot and replays the batches behind it. Snapshots from beyond
-    the end are removed: they speak of batches that are no longer there. Which markers are safe,
-    the state has yet to be told.
+    the end are removed: they describe batches that are no longer there. The caller
+    then tells the state which markers are committed.
     """
     states, start, doubts = _newest(log)
     doubts += _follow(log, states, start, [])
@@ -163,7 +163,7 @@ def aborted_in(log: "Log", segment: Segment) -> tuple[list[Aborted], list[Doubt]
 def _follow(
     log: "Log", states: ProducerStates, start: int, aborted: list[Aborted]
 ) -> Iterator[Doubt]:
-    """Take in every batch from an offset on; yield what is wrong with them."""
+    """Record every batch from an offset on; yield what is wrong with them."""
     for segment in log.segments:
         if segment.next_offset <= start:
             continue
@@ -175,7 +175,7 @@ def _follow(
 
 
 def _replay(states: ProducerStates, segment: Segment, start: int) -> Iterator[Aborted]:
-    """Take in the batches from an offset on; yield the transactions that were aborted."""
+    """Record the batches from an offset on; yield the transactions that were aborted."""
     for position, header in walk(
         segment.file, segment.position_of(start), segment.size, check=False
     ):
@@ -201,7 +201,7 @@ def _newest(log: "Log") -> tuple[ProducerStates, int, list[Doubt]]:
             try:
                 states = decode(log.disk.read_bytes(path))
             except CorruptBatchError as error:
-                doubts.append(Doubt(f"{path}: {error}; made anew from the log"))
+                doubts.append(Doubt(f"{path}: {error}; rebuilt from the log"))
             else:
                 return states, offset, doubts
         log.disk.remove(path)
@@ -230,8 +230,8 @@ def _forget_vanished(log: "Log", states: ProducerStates) -> None:
 def _damaged_beginnings(log: "Log", states: ProducerStates) -> Iterator[Doubt]:
     """Look closely at the batches with which open transactions begin.
 
-    Headers are taken at their word here. A bit that tips over in one may open a transaction of
-    nobody, which never ends; and nobody reads beyond it, so nobody would find out.
+    Headers are not checked otherwise. A flipped bit in one may open a transaction that no producer
+    ends. No read_committed consumer reads beyond it, so no reader would find the damage.
     """
     for first_offset in states.open_transactions().values():
         if first_offset < log.start_offset:
@@ -304,7 +304,7 @@ def _read_head(disk: Disk, path: str) -> bytes:
 def digest_in(head: bytes) -> Digest | None:
     """Read the digest that a snapshot begins with; None where it is too damaged to tell.
 
-    No checksum is looked at: a wrong digest only means that an index is made anew.
+    No checksum is looked at: a wrong digest only means that an index is rebuilt.
     """
     try:
         version, _ = _HEAD.unpack_from(head)

@@ -1,12 +1,12 @@
-"""Putting compacted segments in the place of their originals, such that a crash leaves one or the
-other and never both.
+"""Replaces segments by their compacted versions, so that a crash leaves one or the other and never
+both.
 
-    1  cleaning/B.log  ->  B.log.END.swap      from here on, it is the truth
+    1  cleaning/B.log  ->  B.log.END.swap      from here on, this one counts
     2  the originals from B to END  ->  .deleted
     3  B.log.END.swap  ->  B.log
 
-The folder is synced after each step, since a power cut may take back any rename that was not:
-step 3 without all of step 2 would show records twice. Recovery finds the swap name and goes on.
+The folder is synced after each step, since a power failure may undo any rename that was not synced:
+step 3 without all of step 2 would show records twice. Recovery finds the swap name and continues.
 
 Until step 3 the log reads the originals, which it has open. Several segments are swapped in
 together, to share the syncs.
@@ -54,7 +54,7 @@ def swap_in(log: Log, groups: Sequence[Sequence[Segment]], source: str) -> Chang
 
 
 def finish_swap(disk: Disk, folder: str, name: str) -> None:
-    """Go on where a crash stopped a swap; the indexes are made anew."""
+    """Continue a swap that a crash interrupted; the indexes are rebuilt."""
     base, _, end, _ = name.split(".")
     for old in {int(base), *numbered(disk, folder, LOG_SUFFIX)}:
         if int(base) <= old < int(end):
@@ -90,7 +90,7 @@ def _place(log: Log, group: Sequence[Segment], source: str) -> None:
 
 
 def _undo(log: Log, groups: Sequence[Sequence[Segment]], *, placing: bool) -> ChangeSteps[None]:
-    """Give the originals their names back, and only then give up what was to replace them.
+    """Give the originals their names back, then remove what was to replace them.
 
     One that has its place already stays there: the next start finds it, as good as the originals.
     """

@@ -1,4 +1,4 @@
-"""What lies in a log's folder: its files, what a crash left half done, and what is not the log's.
+"""Sorts the files in a log's folder: its own, what a crash left behind, and foreign files.
 
 A file belongs to the log only where its whole name is one that the log gives:
 
@@ -11,7 +11,7 @@ A file belongs to the log only where its whole name is one that the log gives:
     cleaning/                                               what compaction writes
 
 Everything else is left alone: an editor's backup, the files of Apache Kafka, a folder that has a
-file's name. Recovery names it in a warning, so that the operator can take it away.
+file's name. Recovery names it in a warning, so that the operator can remove it.
 """
 
 import re
@@ -118,7 +118,7 @@ def _is_swap(name: str) -> bool:
 
 
 def _sweep_indexes(disk: Disk, folder: str, names: list[str]) -> None:
-    """Remove indexes of segments that a power cut left no other trace of.
+    """Remove indexes of segments that a power failure removed.
 
     The next segment of that name would take their entries for its own.
     """

@@ -1,9 +1,9 @@
-"""Looking up records by time, exactly: index and headers narrow it down, few batches are opened.
+"""Looks up records by timestamp; indexes and headers narrow it down to a few batches.
 
 A look-up can take long: a batch may hold a million records, and where times go back and forth the
 index does not help. So it is done in steps (`model/steps.py`). Of the records only lengths and
 timestamps are read, up to the first that fits. Where the log is truncated or its segments are
-replaced between two steps, the look-up begins anew.
+replaced between two steps, the look-up starts again.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from barnabas.storage.segment import Segment
 
 UNPACKED_BYTES_MAX = 64 * 1024 * 1024
-"""A batch that unpacks to more is not opened: its first offset stands for all of it."""
+"""A batch that unpacks to more is not opened: its first offset is used for all of it."""
 HEADER_UNITS = 4
 RECORDS_AT_ONCE = 500
 CANDIDATES_MAX = 1_000

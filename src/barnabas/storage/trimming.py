@@ -1,8 +1,7 @@
-"""Moving the start of a log: DeleteRecords, retention, and the metadata log behind a snapshot.
+"""Moves the start of a log, for DeleteRecords, retention and snapshots of the metadata log.
 
-The new start is noted for good before any segment below it goes. Were neither the note nor each
-removal synced, a power cut could bring back the first segment and not the second, which looks as
-if the second had been lost.
+The new start is stored and synced before any segment below it is removed. Without that, a power
+failure could bring back the first segment and not the second, as if the second had been lost.
 """
 
 from barnabas.storage.changes import ChangeAbandonedError, ChangeSteps, Sync, beside, written_beside

@@ -1,9 +1,8 @@
-"""Which bytes of a segment have been checked since they came from the disk.
+"""Tracks which bytes of a segment were checked since they were read from disk.
 
-Checked block by block, so that a read pays for no more than it needs and later reads go by
-sendfile. A CRC covers a batch but for its base offset and its epoch; the offset is checked by
-its neighbours: offsets ascend, and between two batches there is room for none that reaches into
-either.
+Bytes are checked block by block, so that a read checks only what it needs and later reads use
+sendfile. The CRC of a batch does not cover its base offset and its epoch. The offset is checked
+against the batches around it: offsets ascend and do not overlap.
 
 A block of small batches takes long to check. So a fetch has an allowance: it checks as much as that
 covers, and is served what is checked. The rest is checked a little at a time (`Trust.check`).
@@ -73,7 +72,7 @@ class Trust:
         """Take it that everything from a position on was checked just now."""
         self._from = position
 
-    def cut(self, position: int) -> None:
+    def truncate(self, position: int) -> None:
         """Go along with a truncation, after which the segment grows again."""
         self._from = min(self._from, position)
         self._reset()
@@ -124,7 +123,7 @@ class Trust:
     def check(self, segment: "Segment", start: int, end: int, work: Work) -> Steps[bool]:
         """Check the blocks between two boundaries, a little at a time; tell whether all are good.
 
-        Those after a damaged one are left out. Where the segment changes meanwhile, it begins anew.
+        Those after a damaged one are left out. If the segment changes meanwhile, it starts again.
         """
         self._notice_changes(segment)
         resets = self._resets
@@ -158,7 +157,7 @@ class Trust:
             return end.value is None
 
     def is_good_near(self, segment: "Segment", position: int) -> bool:
-        """Look anew at the block around a position."""
+        """Check the block around a position again."""
         return position >= segment.size or _block_is_good(segment, position // BLOCK_BYTES)
 
     def forget(self, segment: "Segment") -> None:
@@ -247,7 +246,7 @@ def _inspect(segment: "Segment", position: int, end: int) -> Generator[int, None
         for found in walk(segment.file, position, segment.size, check=True):
             header = found.header
             if header.base_offset < following:
-                return previous  # one of the two lies about its offset
+                return previous  # one of the two has a wrong offset
             if found.position >= end:
                 return None
             if header.last_offset >= segment.next_offset:

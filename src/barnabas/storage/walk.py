@@ -1,4 +1,4 @@
-"""Walking the batches of a segment file, with or without believing them."""
+"""Reads the batches of a segment file one by one, with or without checking them."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -40,9 +40,9 @@ def plausible(content: bytes | memoryview, position: int, room: int) -> BatchHea
     if not HEADER_BYTES - LENGTH_OVERHEAD <= header.length <= BATCH_BYTES_MAX:
         raise CorruptBatchError(f"a batch claims {header.length} bytes")
     if header.magic != MAGIC or header.last_offset_delta < 0 or header.base_offset < 0:
-        raise CorruptBatchError("what stands here is not a record batch of version 2")
+        raise CorruptBatchError("what is here is not a record batch of version 2")
     if header.size > room:
-        raise CorruptBatchError(f"a batch of {header.size} bytes is cut after {room}")
+        raise CorruptBatchError(f"a batch of {header.size} bytes ends after {room}")
     return header
 
 
@@ -79,7 +79,7 @@ def batches_of(file: File, size: int) -> Iterator[tuple[BatchHeader, bytes]]:
 
 
 def first_damage(disk: Disk, path: str, size: int) -> int | None:
-    """Return where a file is first damaged; None where so much is whole, or it is gone by now."""
+    """Return where a file is first damaged; None where that much is good, or the file is gone."""
     end = 0
     try:
         file = disk.open(path)
@@ -99,7 +99,7 @@ def in_order(
 
     Offsets ascend up to a limit, and no checksum covers them. Where nothing was ever removed from
     between them (`dense`), each begins where the one before ends. Elsewhere, where two overlap, the
-    one that also comes after a gap is the one that lies; else the later, an older file's content.
+    one that also comes after a gap is the wrong one; else the later, an older file's content.
     """
     held: Located | None = None
     try:

@@ -1,7 +1,7 @@
-"""GPU telemetry: collectors, the Spark pipeline over them, and what operators see of it.
+"""GPU telemetry: a collector, the Spark pipeline, and reports and alerts for operators.
 
     collectors -> topic gpu-telemetry -> Structured Streaming -> tables, alerts, reports
 
-`metrics` says what is measured, `messages` how it travels, `tables` what is kept; everything else
-is one step of the way.
+`samples.metrics` lists what is measured, `samples.sample_messages` has the message formats and
+`lake.lake_tables` the stored columns; every other module is one step of this path.
 """

@@ -1,4 +1,4 @@
-"""Thresholds from a YAML file, each under the name that `thresholds` gives it.
+"""Reads thresholds from a YAML file, by the names in `thresholds`.
 
 idle_util_pct: 5
 price_per_kwh: 0.22

@@ -1,1 +1,1 @@
-"""Brokers and clusters for tests and notebooks, and the fixtures of pytest."""
+"""Brokers and clusters for tests and notebooks, and the pytest fixtures."""

@@ -1,10 +1,10 @@
-"""A broker inside this process, for tests and notebooks.
+"""Run a broker inside this process, for tests and notebooks.
 
     with Broker() as broker:
         producer = Producer({"bootstrap.servers": broker.bootstrap})
 
-It is the real broker on a thread of its own, with a free port and, unless told otherwise, a
-temporary folder that goes away with it.
+It is the real broker, on a thread of its own, with a free port. By default its data is in a
+temporary directory that is removed with it.
 """
 
 import asyncio
@@ -23,12 +23,12 @@ START_PATIENCE_S = 60
 
 
 class Broker:
-    """One broker, from `start` to `stop`; starting it again finds what it stored."""
+    """One broker, from `start` to `stop`; after another `start` it has the same data."""
 
     def __init__(
         self, data: str | Path | None = None, *, settings: Mapping[str, object] | None = None
     ) -> None:
-        """Take a folder, and settings by their dotted names: {"storage.flush": "interval"}."""
+        """Take a directory and settings by their dotted names: {"storage.flush": "interval"}."""
         self._temporary = data is None
         self.data = Path(tempfile.mkdtemp(prefix="barnabas-")) if data is None else Path(data)
         self._flags = {
@@ -44,12 +44,12 @@ class Broker:
 
     @property
     def settings(self) -> Settings:
-        """What the broker runs with."""
+        """The settings of the broker."""
         return config.load(None, {}, self._flags)
 
     @property
     def peer_address(self) -> tuple[str, int] | None:
-        """Where it listens for other brokers."""
+        """The address for other brokers."""
         return None if self._process is None else self._process.peer_address
 
     def start(self) -> "Broker":
@@ -75,7 +75,7 @@ class Broker:
         return self
 
     def stop(self) -> None:
-        """Stop cleanly; nothing happens where it does not run."""
+        """Stop cleanly; do nothing if the broker does not run."""
         if self._thread is None or self._loop is None or self._process is None:
             return
         try:
@@ -114,6 +114,6 @@ class Broker:
 
 
 async def _others_done() -> None:
-    """Wait for every other task of the loop: a start that was cancelled has things to give back."""
+    """Wait for all other tasks of the loop: a cancelled start must release its resources."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     await asyncio.gather(*others, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""A cluster of broker processes, to be killed, paused, cut off and started again one by one.
+"""Run a cluster of broker processes that tests can kill, pause, disconnect and restart.
 
     with ClusterProcesses(folder) as cluster:
         create_topic(cluster.bootstrap, "load", 6)
@@ -7,8 +7,8 @@
         node.spawn()
         cluster.wait_healthy()
 
-The addresses of the nodes (`places`), their folders and their environment variables can be given;
-by default they share 127.0.0.1 and a folder.
+The addresses of the nodes (`place`), their directories and their environment variables are
+optional; by default they share 127.0.0.1 and a directory.
 """
 
 import signal
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from barnabas.testing.cluster_view import NOBODY, ClusterView, NoAnswerError, any_view, view
+from barnabas.testing.cluster_view import NO_LEADER, ClusterView, NoAnswerError, any_view, view
 from barnabas.testing.places import Loopback, Place
 from barnabas.testing.process import BrokerSubprocess
 from barnabas.testing.waiting import eventually
@@ -34,11 +34,11 @@ SETTINGS: Mapping[str, object] = {
     "transactions.log_partitions": 6,
     "transactions.abort_check_interval": "1s",
 }
-"""Three copies, two of them needed; and impatient, so that a run sees many faults."""
+"""Replication factor 3, min ISR 2, and short timeouts, so that failovers are fast."""
 
 
 class ClusterNode(BrokerSubprocess):
-    """One broker of a cluster, where it lives."""
+    """One broker process of a cluster."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class ClusterNode(BrokerSubprocess):
 
 
 class ClusterProcesses:
-    """All nodes of one cluster."""
+    """All broker processes of one cluster."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class ClusterProcesses:
         data: Mapping[int, Path] | None = None,
         environments: Mapping[int, Mapping[str, str]] | None = None,
     ) -> None:
-        """Take a folder, settings over those of `SETTINGS`, and the rest by numbers of nodes."""
+        """Take a directory, settings that override `SETTINGS`, and options by node id."""
         numbers = range(1, brokers + 1)
         self.place = place or Loopback()
         voters = ",".join(_voter(n, self.place.peer_address(n)) for n in numbers)
@@ -98,11 +98,11 @@ class ClusterProcesses:
 
     @property
     def bootstrap(self) -> str:
-        """Where clients begin: any node."""
+        """The bootstrap servers: all nodes."""
         return ",".join(node.bootstrap for node in self.nodes.values())
 
     def start(self) -> "ClusterProcesses":
-        """Start all nodes and return once they are a cluster."""
+        """Start all nodes and return once the cluster is healthy."""
         for node in self.nodes.values():
             node.spawn()
         for node in self.nodes.values():
@@ -111,12 +111,12 @@ class ClusterProcesses:
         return self
 
     def view(self, topics: Iterable[str] | None = None, *, but: Sequence[int] = ()) -> ClusterView:
-        """Ask a running node, one that is not left out, how the cluster is."""
+        """Ask a running node for the state of the cluster, except the nodes in `but`."""
         asked = [n.address for n in self.nodes.values() if n.running and n.number not in but]
         return any_view(asked, topics)
 
     def problems(self, topics: Iterable[str] = ()) -> list[str]:
-        """Return what keeps the cluster from being healthy, in the eyes of every node."""
+        """Return the reasons why the cluster is not healthy, as seen by every node."""
         found = []
         for node in self.nodes.values():
             try:
@@ -129,9 +129,9 @@ class ClusterProcesses:
         return found
 
     def wait_healthy(self, topics: Iterable[str] = (), patience_s: float = PATIENCE_S) -> None:
-        """Return once every node sees all nodes, a quorum with a leader, and whole partitions."""
+        """Return once every node sees all nodes, a quorum leader, and all replicas in sync."""
         wanted = tuple(topics)
-        last: list[str] = ["nobody was asked"]
+        last: list[str] = ["no node was asked"]
 
         def healthy() -> bool:
             last[:] = self.problems(wanted)
@@ -143,7 +143,7 @@ class ClusterProcesses:
             raise AssertionError(f"not healthy within {patience_s} s: {last[:12]}") from error
 
     def wait_replaced(self, number: int, patience_s: float = PATIENCE_S) -> None:
-        """Return once the others lead whatever a node led that is away, the quorum too."""
+        """Return once other nodes lead all partitions, and the quorum, instead of this node."""
         eventually(lambda: self._is_replaced(number), patience_s)
 
     def leader_of(self, topic: str, partition: int) -> int:
@@ -168,7 +168,7 @@ class ClusterProcesses:
         return {number: node.wait() for number, node in running.items()}
 
     def close(self) -> None:
-        """End whatever runs."""
+        """End all processes."""
         for node in self.nodes.values():
             node.close()
 
@@ -203,7 +203,7 @@ class ClusterProcesses:
         except NoAnswerError:
             return False
         leaders = {partition.leader for partition in seen.partitions.values()}
-        return seen.quorum_leader != number and leaders.isdisjoint((number, NOBODY))
+        return seen.quorum_leader != number and leaders.isdisjoint((number, NO_LEADER))
 
     def _quorum_leader(self) -> int:
         try:

@@ -1,4 +1,4 @@
-"""What a cluster says of itself: Metadata and DescribeQuorum, asked of any node that answers."""
+"""Read the state of a cluster with Metadata and DescribeQuorum, from any node that answers."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -21,11 +21,11 @@ from barnabas.testing.raw_client import RawClient
 METADATA_VERSION = 9
 QUORUM_VERSION = 2
 PATIENCE_S = 2.0
-NOBODY = -1
+NO_LEADER = -1
 
 
 class PartitionView(NamedTuple):
-    """A partition as clients are told of it."""
+    """A partition as Metadata describes it."""
 
     leader: int
     epoch: int
@@ -39,17 +39,17 @@ class PartitionView(NamedTuple):
 
 
 class ClusterView(NamedTuple):
-    """Everything one node says at one time."""
+    """The state of the cluster, as one node sees it at one time."""
 
     brokers: tuple[int, ...]
     partitions: Mapping[tuple[str, int], PartitionView]
     quorum_leader: int
     quorum_epoch: int
     voters: Mapping[int, int]
-    """The voters, and how far the log of each is known to reach."""
+    """The voters, with the known log end offset of each."""
 
     def problems(self, nodes: Iterable[int], topics: Iterable[str] = ()) -> list[str]:
-        """Return what keeps the cluster from being healthy."""
+        """Return the reasons why the cluster is not healthy."""
         found = [f"broker {node} is missing" for node in nodes if node not in self.brokers]
         if self.quorum_leader not in self.brokers:
             found.append(f"the quorum's leader is {self.quorum_leader}")
@@ -65,7 +65,7 @@ class NoAnswerError(Exception):
 
 
 def view(address: tuple[str, int], topics: Iterable[str] | None = None) -> ClusterView:
-    """Ask one node; raise `NoAnswerError` where it does not answer, or knows no leader."""
+    """Ask one node; raise `NoAnswerError` if it does not answer or knows no leader."""
     try:
         with RawClient(address, PATIENCE_S) as client:
             metadata = client.ask(_about(topics), METADATA_VERSION, MetadataResponse)

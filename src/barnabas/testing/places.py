@@ -1,39 +1,39 @@
-"""The addresses of the brokers of a cluster."""
+"""The addresses at which the brokers of a cluster listen."""
 
 from typing import Protocol
 
-from barnabas.testing.ports import free_port
+from barnabas.testing.free_ports import free_port
 
 
 class Place(Protocol):
-    """What a cluster must know of where it lives."""
+    """Where the brokers of a cluster run."""
 
     def client_address(self, node: int) -> tuple[str, int]:
-        """Where a node serves clients."""
+        """Return the address for clients."""
 
     def peer_address(self, node: int) -> tuple[str, int]:
-        """Where a node serves the others."""
+        """Return the address for other brokers."""
 
     def prefix(self, node: int) -> list[str]:
-        """What stands before the command of a node, to have it start there."""
+        """Return a prefix for the command of a node, to start it in its place."""
 
 
 class Loopback:
-    """Ports of 127.0.0.1 that were free when they were asked for first."""
+    """Free ports of 127.0.0.1; each node keeps its own."""
 
     def __init__(self) -> None:
         self._ports: dict[tuple[int, str], int] = {}
 
     def client_address(self, node: int) -> tuple[str, int]:
-        """Where a node serves clients."""
+        """Return the address for clients."""
         return "127.0.0.1", self._port(node, "client")
 
     def peer_address(self, node: int) -> tuple[str, int]:
-        """Where a node serves the others."""
+        """Return the address for other brokers."""
         return "127.0.0.1", self._port(node, "peer")
 
     def prefix(self, node: int) -> list[str]:
-        """Nothing: every process can be here."""
+        """Return nothing: each process runs on this host."""
         del node
         return []
 

@@ -1,11 +1,11 @@
-"""A broker in a process of its own, to be killed, paused and started again.
+"""Run a broker in a separate process that tests can kill, pause and restart.
 
     with BrokerSubprocess(folder) as broker:
         broker.kill()
-        broker.start()      # the same folder, the same port
+        broker.start()      # the same directory, the same port
 
-Log lines of all its lives gather in one file beside nothing that the broker owns; `log_lines`
-reads them. Whatever happens, leaving the `with` block ends the process.
+All its processes write to one log file outside the data directory; `log_lines` reads it. The end of
+the `with` block always ends the process.
 """
 
 import json
@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any
 
 from barnabas.config.keys import BY_PATH
-from barnabas.testing.ports import free_port
+from barnabas.testing.free_ports import free_port
 from barnabas.testing.waiting import eventually
 
 SERVE = "import sys; from barnabas.cli.serve import main; sys.exit(main(sys.argv[1:]))"
@@ -29,11 +29,11 @@ PATIENCE_S = 60.0
 
 
 class BrokerFailedError(AssertionError):
-    """The process ended, or said nothing, where a broker was expected."""
+    """The process ended, or did not become ready in time."""
 
 
 class BrokerSubprocess:
-    """One broker, life after life, on one folder and one port."""
+    """One broker with a fixed directory and port, across restarts."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class BrokerSubprocess:
         port: int = 0,
         descriptors: int | None = None,
     ) -> None:
-        """Take a folder, settings by their dotted names, and what else the process is given."""
+        """Take a data directory, settings by their dotted names, and options of the process."""
         self.data = Path(data)
         self.host = host
         self.port = port or free_port(host)
@@ -60,33 +60,33 @@ class BrokerSubprocess:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where it listens, for sockets."""
+        """The address, for sockets."""
         return self.host, self.port
 
     @property
     def bootstrap(self) -> str:
-        """Where it listens, for clients."""
+        """The address, for clients."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
 
     @property
     def process(self) -> subprocess.Popen[bytes]:
-        """The present process, or the last one."""
+        """The current process, or the last one."""
         assert self._process is not None, "this broker was never started"
         return self._process
 
     def set_variable(self, name: str, value: str) -> None:
-        """Give later lives of the broker an environment variable."""
+        """Set an environment variable for later starts of the broker."""
         self._environment[name] = value
 
     def start(self) -> "BrokerSubprocess":
-        """Start it and return once it says that it is ready."""
+        """Start it and return once it is ready."""
         self.spawn()
         self.wait_ready()
         return self
 
     def spawn(self) -> None:
-        """Start the process and return at once."""
+        """Start the process and return immediately."""
         assert self._process is None or self._process.poll() is not None, "it is running"
         self._close_pipe()
         listen = self.bootstrap
@@ -102,7 +102,7 @@ class BrokerSubprocess:
             )
 
     def wait_ready(self, patience_s: float = PATIENCE_S) -> None:
-        """Wait for the line that says so; raise with the log where it does not come."""
+        """Wait until the broker prints that it is ready; raise with its log if it does not."""
         stdout = self.process.stdout
         assert stdout is not None
         with selectors.DefaultSelector() as selector:  # select() stops at descriptor 1024
@@ -110,28 +110,28 @@ class BrokerSubprocess:
             readable = selector.select(patience_s)
         line = stdout.readline() if readable else b""
         if not line:
-            state = f"exit code {self.process.wait(10)}" if readable else "silence"
-            raise BrokerFailedError(f"no broker: {state}\n{self.log_text()[-4000:]}")
+            state = f"exit code {self.process.wait(10)}" if readable else "no output"
+            raise BrokerFailedError(f"the broker did not start: {state}\n{self.log_text()[-4000:]}")
         said = json.loads(line)
         self.port = int(said["listen"].rpartition(":")[2])
         self.seconds_to_ready = float(said.get("seconds", 0))
 
     def kill(self) -> None:
-        """End it with SIGKILL, as a crash would; the page cache survives."""
+        """End it with SIGKILL, like a crash; the page cache remains."""
         self.send(signal.SIGKILL)
         self.process.wait(PATIENCE_S)
 
     def terminate(self) -> int:
-        """Ask it to stop; return its exit code."""
+        """Stop it with SIGTERM; return its exit code."""
         self.send(signal.SIGTERM)
         return self.wait()
 
     def pause(self) -> None:
-        """Stop its time."""
+        """Suspend the process (SIGSTOP)."""
         self.send(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let its time go on."""
+        """Continue a suspended process (SIGCONT)."""
         self.send(signal.SIGCONT)
 
     def restart(self) -> "BrokerSubprocess":
@@ -144,27 +144,27 @@ class BrokerSubprocess:
         self.process.send_signal(number)
 
     def wait(self, patience_s: float = PATIENCE_S) -> int:
-        """Wait for its end; return its exit code."""
+        """Wait until it ends; return its exit code."""
         return self.process.wait(patience_s)
 
     @property
     def running(self) -> bool:
-        """Whether there is a process."""
+        """Whether the process runs."""
         return self._process is not None and self._process.poll() is None
 
     def log_text(self) -> str:
-        """Return what it wrote in all its lives."""
+        """Return the log of all its processes."""
         return self.log_file.read_text(errors="replace")
 
     def log_lines(self, event: str | None = None) -> list[dict[str, Any]]:
-        """Return its log lines, those of one event where one is given."""
+        """Return its log lines, optionally those of one event."""
         lines = [json.loads(line) for line in self.log_text().splitlines() if line[:1] == "{"]
         return [line for line in lines if event is None or line["event"] == event]
 
     def wait_for_log(
         self, event: str, count: int = 1, patience_s: float = PATIENCE_S
     ) -> list[dict[str, Any]]:
-        """Wait until it has written an event so many times."""
+        """Wait until it has logged an event `count` times."""
 
         def look() -> list[dict[str, Any]]:
             return found if len(found := self.log_lines(event)) >= count else []
@@ -178,7 +178,7 @@ class BrokerSubprocess:
         return int(line.split()[1]) * 1024
 
     def close(self) -> None:
-        """End whatever runs, and forget the log."""
+        """End the process and delete the log."""
         if self.running:
             self.send(signal.SIGCONT)
             self.kill()

@@ -1,15 +1,15 @@
-"""Fixtures for tests of programs that use a Kafka client. pytest finds them by itself.
+"""pytest fixtures for programs that use a Kafka client; pytest loads this plugin automatically.
 
     def test_an_order_arrives(barnabas):
         producer = confluent_kafka.Producer({"bootstrap.servers": barnabas.bootstrap})
 
-`barnabas` is a broker in the test's process, on a free port and with a folder of its own: a new one
+`barnabas` is a broker in the test's process, on a free port and with its own directory: a new one
 for each test. `@pytest.mark.barnabas({"storage.flush": "interval"})` starts it with other settings.
 
-`barnabas_cluster` is a cluster of three broker processes. It takes seconds to start, so all tests
-that ask for it share it: let each create topics with names of its own, and start what it stops.
+`barnabas_cluster` is a cluster of three broker processes. It takes seconds to start, so tests share
+it: each should create topics with unique names, and restart the brokers that it stops.
 
-pytest imports this module whenever it starts. So it imports the broker only where a test asks.
+pytest imports this module at every start. So the broker is imported only when a test needs it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ MARKER = "barnabas(settings): the settings of the broker of this test, by their 
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let the marker pass `--strict-markers`."""
+    """Register the marker, for `--strict-markers`."""
     config.addinivalue_line("markers", MARKER)
 
 

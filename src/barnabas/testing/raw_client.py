@@ -1,4 +1,4 @@
-"""A client that says exactly what it is told to, right or wrong, and reads what comes back."""
+"""A client that sends frames exactly as given, valid or not, and reads the responses."""
 
 import contextlib
 import socket
@@ -7,7 +7,7 @@ from struct import Struct
 from types import TracebackType
 from typing import TypeVar
 
-from barnabas.protocol.apis import APIS
+from barnabas.protocol.apis import APIS, KEYS
 from barnabas.protocol.codec import decoder, encoder
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.request_header import RequestHeader
@@ -15,14 +15,13 @@ from barnabas.protocol.messages.request_header import RequestHeader
 LENGTH = Struct(">i")
 PATIENCE_S = 30.0
 API_VERSIONS = 18
-_KEYS = {facts.request: key for key, facts in APIS.items()}
 
 M = TypeVar("M", bound=Message)
 
 
 def frame_of(request: Message, version: int, correlation_id: int = 1) -> bytes:
     """Return a request with its header, without the length in front."""
-    key = _KEYS[type(request).__name__]
+    key = KEYS[type(request).__name__]
     header = RequestHeader(
         request_api_key=key,
         request_api_version=version,
@@ -35,32 +34,32 @@ def frame_of(request: Message, version: int, correlation_id: int = 1) -> bytes:
 
 
 def framed(frame: bytes) -> bytes:
-    """Put the length in front."""
+    """Return a frame with its length prefix."""
     return LENGTH.pack(len(frame)) + frame
 
 
 class RawClient:
-    """One socket."""
+    """One connection to a broker."""
 
     def __init__(self, address: tuple[str, int], patience_s: float = PATIENCE_S) -> None:
         self.socket = socket.create_connection(address, patience_s)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self, content: bytes) -> None:
-        """Send bytes as they are."""
+        """Send bytes unchanged."""
         self.socket.sendall(content)
 
     def send_request(self, request: Message, version: int, correlation_id: int = 1) -> None:
-        """Send a whole request."""
+        """Send a request with its header and length."""
         self.send(framed(frame_of(request, version, correlation_id)))
 
     def receive_frame(self) -> bytes:
-        """Return the next answer; raise `EOFError` where the connection was closed."""
+        """Return the next response; raise `EOFError` if the connection was closed."""
         (size,) = LENGTH.unpack(self._receive(4))
         return self._receive(size)
 
     def receive(self, expected: type[M], version: int) -> M:
-        """Return the next answer as a message."""
+        """Return the next response as a message."""
         frame = self.receive_frame()
         facts = next(facts for facts in APIS.values() if facts.response == expected.__name__)
         flexible = version >= facts.flexible_from and facts.response != "ApiVersionsResponse"
@@ -69,12 +68,12 @@ class RawClient:
         return message
 
     def ask(self, request: Message, version: int, expected: type[M]) -> M:
-        """Send a request and return its answer."""
+        """Send a request and return its response."""
         self.send_request(request, version)
         return self.receive(expected, version)
 
     def was_closed(self) -> bool:
-        """Read until the other side closes; False where it does not within the patience."""
+        """Read until the broker closes the connection; return False if it does not in time."""
         try:
             while self.socket.recv(65536):
                 pass
@@ -85,12 +84,12 @@ class RawClient:
         return True
 
     def reset(self) -> None:
-        """Close at once, and have the other side know of it by a reset."""
+        """Close immediately with a TCP reset."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, Struct("ii").pack(1, 0))
         self.socket.close()
 
     def close(self) -> None:
-        """Close in the usual way."""
+        """Close the connection."""
         with contextlib.suppress(OSError):
             self.socket.close()
 
@@ -117,7 +116,7 @@ class RawClient:
 
 
 def pipelined(requests: Sequence[tuple[Message, int]]) -> bytes:
-    """Return requests one after the other, numbered from 0, as bytes to send."""
+    """Return the bytes of several requests, with correlation ids from 0."""
     return b"".join(
         framed(frame_of(request, version, number))
         for number, (request, version) in enumerate(requests)

@@ -1,4 +1,4 @@
-"""Waiting for something to become true, for tests that never sleep blindly."""
+"""Wait for a condition, for tests that must not sleep for a fixed time."""
 
 import threading
 import time
@@ -12,10 +12,10 @@ PAUSE_S = 0.01
 
 
 def eventually(look: Callable[[], T], patience_s: float = PATIENCE_S) -> T:
-    """Return the first true thing that a look finds; fail once patience is over."""
+    """Call `look` until it returns a true value, and return it; fail after `patience_s`."""
     deadline = time.monotonic() + patience_s
     pause = threading.Event()
     while not (found := look()):
-        assert time.monotonic() < deadline, f"nothing came of {look} within {patience_s} s"
+        assert time.monotonic() < deadline, f"{look} found nothing within {patience_s} s"
         pause.wait(PAUSE_S)
     return found

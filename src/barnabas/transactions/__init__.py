@@ -1,4 +1,4 @@
-"""Transactions: who writes in one, to which partitions, and how it ends.
+"""Transactions: their producers, their partitions, and how they end.
 
 Each transactional id has one record in a partition of `__transaction_state`, in Kafka's format.
 

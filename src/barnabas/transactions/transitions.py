@@ -4,12 +4,12 @@ A transaction opens with the first partition that is added to it, and it ends in
 its outcome is written down (Prepare): from then on it is decided, whatever crashes. Then a marker
 goes to each of its partitions, and once all have one, that is written down as well (Complete).
 
-Who may write is told by producer id and epoch. A new instance of a producer asks for an id
+Producer id and epoch decide which instance may write. A new instance of a producer asks for an id
 (InitProducerId) and gets a raised epoch, which fences every older instance; if one of those had a
-transaction open, it is aborted first. In transaction version 2 (KIP-890) each end raises the
-epoch, too, and markers carry the raised one. So a request or a batch that is late belongs to a
-transaction that is over, and anybody can tell. Epochs go up to 32767, of which the last is never
-given to a producer, so that it can always be fenced; with 32766 the producer gets a new id.
+transaction open, it is aborted first. In transaction version 2 (KIP-890) each end raises the epoch
+as well, and markers carry the raised one. So a request or a batch that is late belongs to a
+transaction that is over, and every broker can tell. Epochs go up to 32767, of which the last is
+never given to a producer, so that it can always be fenced; with 32766 the producer gets a new id.
 
     from                      request                     to              epoch
     (nothing)                 InitProducerId              Empty           0
@@ -23,7 +23,7 @@ given to a producer, so that it can always be fenced; with 32766 the producer ge
     PrepareAbort              all markers are there       CompleteAbort   same, or the new id
     Empty, Complete*          unused for long             (nothing)
 
-In Prepare* everybody has to wait. PrepareEpochFence and Dead are Kafka's names for steps on the
+In Prepare* all requests have to wait. PrepareEpochFence and Dead are Kafka's names for steps on the
 way from Ongoing to PrepareAbort and to nothing, which are never stored, and which here take no
 time.
 
@@ -71,7 +71,7 @@ class Initialized(NamedTuple):
 
 
 def check_not_ending(transaction: Transaction) -> None:
-    """Let nobody in while markers are on their way.
+    """Refuse requests while markers are being written.
 
     First of all checks: the producer may use the id already that it gets with the last marker.
     """
@@ -80,7 +80,7 @@ def check_not_ending(transaction: Transaction) -> None:
 
 
 def check_producer(transaction: Transaction, producer: ProducerIdAndEpoch) -> None:
-    """Let nobody in but the producer itself."""
+    """Refuse every producer but the current instance."""
     if transaction.producer_id != producer.producer_id:
         raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if transaction.producer_epoch != producer.producer_epoch:
@@ -214,7 +214,7 @@ def _check_end(before: Transaction, producer: ProducerIdAndEpoch) -> bool:
     )
     if before.producer_id != producer_id and not got_new_id:
         raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-    # What an older client ended raised no epoch: whoever has the one before is another instance.
+    # What an older client ended raised no epoch: a client with the old one is another instance.
     was_raised = before.version >= RAISES_EPOCH_FROM
     is_over = was_raised and before.state in (State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
     is_retry = is_over and (got_new_id or before.producer_epoch == epoch + 1)

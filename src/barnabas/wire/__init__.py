@@ -1,1 +1,1 @@
-"""Requests that confluent-kafka cannot make, over plain sockets."""
+"""A Kafka client over plain sockets, for requests that confluent-kafka cannot make."""

@@ -1,4 +1,4 @@
-"""Where brokers are, as people write it."""
+"""Parses the addresses of brokers as users write them."""
 
 from barnabas.wire.failures import LinkError
 

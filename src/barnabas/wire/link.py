@@ -1,8 +1,8 @@
-"""One connection to one broker, one request at a time.
+"""A connection to one broker, for one request at a time.
 
 A link asks its broker for ApiVersions first and then speaks the highest version of each API
-that both sides know. Whatever fails on the way is a sentence that names broker and API.
-Connections are plaintext: TLS and SASL are librdkafka's, and not at hand here.
+that both sides know. Each failure is a `LinkError` whose message names the broker and the API.
+Connections are plaintext: TLS and SASL are not supported.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from barnabas.model.errors import ErrorCode, WireError
 from barnabas.model.version import __version__
-from barnabas.protocol.apis import APIS, ApiFacts
+from barnabas.protocol.apis import APIS, KEYS, ApiFacts
 from barnabas.protocol.codec import decode_exact, encoder
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -27,7 +27,6 @@ ANSWER_BYTES_MAX = 1 << 28
 
 LENGTH = Struct(">i")
 _FIRST_CODE = Struct(">h")
-KEYS = {facts.request: key for key, facts in APIS.items()}
 
 M = TypeVar("M", bound=Message)
 
@@ -55,7 +54,7 @@ class Link:
             raise
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._socket.close()
 
     def version(self, request: type[Message]) -> int:
@@ -110,10 +109,10 @@ class Link:
             self._socket.sendall(LENGTH.pack(len(body)) + body)
             (size,) = LENGTH.unpack(self._receive(4))
             if not 4 <= size <= ANSWER_BYTES_MAX:
-                raise WireError(f"an answer of {size} bytes")
+                raise WireError(f"invalid response length {size}")
             frame = self._receive(size)
             if frame[:4] != LENGTH.pack(self._correlation_id):
-                raise WireError("an answer to another request")
+                raise WireError("a response with the wrong correlation id")
         return frame
 
     def _receive(self, size: int) -> bytes:
@@ -128,7 +127,7 @@ class Link:
 
     @contextlib.contextmanager
     def _blamed(self, facts: ApiFacts) -> Iterator[None]:
-        """Word what goes wrong with the broker and the API."""
+        """Turn errors into a `LinkError` that names the broker and the API."""
         try:
             yield
         except TimeoutError as error:

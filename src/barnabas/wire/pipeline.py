@@ -4,7 +4,7 @@
     pipeline.receive(ProduceResponse); pipeline.receive(ProduceResponse)
 
 Answers come in the order of the requests, as the protocol promises. Record batches are handed to
-the socket as they lie in memory. A pipeline that failed once is of no more use: close it.
+the socket as they lie in memory. Close a pipeline after its first failure.
 """
 
 import socket
@@ -14,14 +14,13 @@ from typing import TypeVar
 
 from barnabas.model.errors import WireError
 from barnabas.model.ports import Buffer
-from barnabas.protocol.apis import APIS, ApiFacts
+from barnabas.protocol.apis import APIS, KEYS, ApiFacts
 from barnabas.protocol.codec import decode_exact, parts_encoder
 from barnabas.protocol.message import Message
 from barnabas.wire.failures import LinkError
 from barnabas.wire.link import (
     ANSWER_BYTES_MAX,
     ANSWER_TIMEOUT_S,
-    KEYS,
     LENGTH,
     Link,
     is_flexible,
@@ -64,11 +63,11 @@ class Pipeline(Link):
 
     def ask(self, request: Message, expected: type[M]) -> M:
         """Send a request and return its answer; nothing else may be on its way."""
-        assert not self._awaited, "an answer to another request comes first"
+        assert not self._awaited, "a response with the wrong correlation id comes first"
         return super().ask(request, expected)
 
     def send(self, request: Message, *, answered: bool = True) -> None:
-        """Send a request and return at once; one that is not answered is forgotten."""
+        """Send a request and return at once; `answered` says whether it has an answer."""
         version = self.version(type(request))
         facts = APIS[KEYS[type(request).__name__]]
         head = self._head(facts, version)
@@ -82,15 +81,15 @@ class Pipeline(Link):
     def receive(self, expected: type[M]) -> M:
         """Wait for the answer to the oldest request that has none yet."""
         if not self._awaited:
-            raise LinkError(f"{self._address} was connected to anew and owes no answer")
+            raise LinkError(f"{self._address} was reconnected; no answer is outstanding")
         correlation_id, facts, version = self._awaited.popleft()
         with self._blamed(facts):
             (size,) = LENGTH.unpack(self._receive(4))
             if not 4 <= size <= ANSWER_BYTES_MAX:
-                raise WireError(f"an answer of {size} bytes")
+                raise WireError(f"invalid response length {size}")
             frame = self._receive_frame(size)
             if frame[:4] != LENGTH.pack(correlation_id):
-                raise WireError("an answer to another request")
+                raise WireError("a response with the wrong correlation id")
             return decode_exact(expected, version, frame, 5 if is_flexible(facts, version) else 4)
 
     def _receive_frame(self, size: int) -> bytes | memoryview:
@@ -161,20 +160,20 @@ class Pool:
                 )
             except OSError as error:
                 raise LinkError(
-                    f"Nobody answers at {host}:{port} ({error.strerror or error}); start the "
+                    f"No broker answers at {host}:{port} ({error.strerror or error}); start the "
                     "broker, or correct its advertised address"
                 ) from error
             self._pipelines[host, port] = found
         return found
 
     def drop(self, host: str, port: int) -> None:
-        """Hang up on one address."""
+        """Close the connection to one address."""
         found = self._pipelines.pop((host, port), None)
         if found is not None:
             found.close()
 
     def close(self) -> None:
-        """Hang up on all; the next use connects anew."""
+        """Close all connections; the next use connects again."""
         for pipeline in self._pipelines.values():
             pipeline.close()
         self._pipelines.clear()

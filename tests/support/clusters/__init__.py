@@ -1,1 +1,1 @@
-"""Clusters of broker processes under faults, and the checks of what they promised."""
+"""Runs clusters of broker processes under faults, and checks that they kept their promises."""

@@ -1,4 +1,4 @@
-"""What clients were promised, held against what a cluster holds: pure functions over ledgers.
+"""Checks clients' ledgers against what a cluster stores, with pure functions.
 
     lost          an acknowledged record is not there, or not at the offset it was promised
     doubled       a record is there twice, acknowledged or not: producers are idempotent

@@ -1,4 +1,6 @@
-"""The same tests against one broker or a cluster: BARNABAS_BROKERS says how many there are."""
+"""Starts one broker or a cluster for the same tests; BARNABAS_BROKERS sets the number of
+brokers.
+"""
 
 import os
 import tempfile

@@ -1,4 +1,4 @@
-"""Bits that flip in the files of a node that is down, and can be flipped back.
+"""Flips bits in the files of a stopped node, and flips them back.
 
 Not every file of a folder is there to be believed: what is flipped is a record of something that
 was promised (logs, the metadata log, its snapshots, the quorum's state) or made from it (indexes,

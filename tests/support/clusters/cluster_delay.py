@@ -1,4 +1,4 @@
-"""A slow link: frames between two network interfaces, held up, shuffled and lost.
+"""Simulates a slow link between two network interfaces: it delays, reorders and drops frames.
 
     python -m tests.support.clusters.cluster_delay NEAR FAR --delay-ms=80 --jitter-ms=40 --loss=0.01
 

@@ -1,4 +1,4 @@
-"""Which errors a client may see while brokers stop and start: those that a retry makes good."""
+"""The retriable errors that a client may see while brokers stop and start."""
 
 import sys
 

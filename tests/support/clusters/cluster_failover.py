@@ -1,4 +1,4 @@
-"""How long clients wait when a node goes away, as distributions.
+"""Measures how long clients wait when a node goes away, as distributions.
 
     python -m tests.support.clusters.cluster_failover --rounds 20 --session 9s --report FILE
 

@@ -1,4 +1,4 @@
-"""Everything that is done to a node of a cluster: how each fault begins and how it ends.
+"""The faults of a cluster storm: how each begins and how it ends.
 
 A fault that ended leaves a node that runs, or can run; the storm then waits until the cluster is
 healthy. What a node may not do is noted as a problem by the fault itself: a clean stop with

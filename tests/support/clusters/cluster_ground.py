@@ -1,4 +1,5 @@
-"""What a cluster stands on, all of it breakable: a network, a disk a node, a library before libc.
+"""The breakable environment of a cluster: a network, a disk for each node, and a library before
+libc.
 
 What this machine does not allow is left out, and `missing` says why; faults that need it are then
 not drawn.
@@ -7,7 +8,6 @@ not drawn.
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 
 from barnabas.testing.places import Loopback, Place
 from tests.support.clusters.cluster_places import Network, NoNetworkError
@@ -87,12 +87,7 @@ class Ground:
     def __enter__(self) -> "Ground":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _filler(self, node: int) -> Path:

@@ -1,4 +1,4 @@
-"""What clients of a cluster wrote down while they ran, as files that outlive them.
+"""The files in which clients of a cluster record what they did.
 
 Every record says who sent it and which number it has. Three kinds of files:
 

@@ -1,4 +1,4 @@
-"""A member of a consumer group in a process of its own, which writes down what it committed.
+"""A consumer group member in its own process, which records the offsets it committed.
 
     python -m tests.support.clusters.cluster_member --bootstrap ... --topic ... --group ... \\
         --ledger FILE
@@ -8,15 +8,14 @@ partitions. SIGTERM lets it commit a last time and leave.
 """
 
 import argparse
-import signal
 import sys
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from tests.support.clusters.cluster_client import client_parser, end_on_sigterm
 from tests.support.clusters.cluster_ledger import Diary, now_us
 from tests.support.clusters.cluster_producer import CLIENT
 
@@ -99,15 +98,12 @@ class GroupMember:
 
 def main() -> int:
     """Read the command line and join."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--bootstrap", required=True)
-    parser.add_argument("--topic", required=True)
+    parser = client_parser()
     parser.add_argument("--group", required=True)
-    parser.add_argument("--ledger", type=Path, required=True)
     options = parser.parse_args()
     diary = Diary(options.ledger)
     member = GroupMember(options, diary)
-    signal.signal(signal.SIGTERM, lambda *_: member.ending.set())
+    end_on_sigterm(member.ending)
     member.run()
     diary.close()
     return 0

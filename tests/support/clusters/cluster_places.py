@@ -1,4 +1,4 @@
-"""A small network for the nodes of a cluster.
+"""Builds a small network of Linux namespaces for the nodes of a cluster.
 
 Each node has a network namespace on a bridge, so that links can be cut, one way or both, and slowed
 down; it needs root on Linux. Clients run outside, on the bridge's own address, and reach every node
@@ -15,7 +15,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
-from types import TracebackType
 
 NAMESPACES = "/var/run/netns"
 CLIENT_PORT = 9092
@@ -125,12 +124,7 @@ class Network:
     def __enter__(self) -> "Network":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _build(self) -> None:

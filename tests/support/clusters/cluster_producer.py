@@ -1,4 +1,4 @@
-"""An idempotent producer in a process of its own, which writes down every acknowledgement.
+"""An idempotent producer in its own process, which records every acknowledgement.
 
     python -m tests.support.clusters.cluster_producer --bootstrap ... --topic ... --partitions 6 \
         --number 1 --rate 2000 --ledger FILE
@@ -9,15 +9,14 @@ without a timeout never sees unless the cluster broke a promise, ends it with 1.
 """
 
 import argparse
-import signal
 import sys
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from tests.support.clusters.cluster_client import client_parser, end_on_sigterm
 from tests.support.clusters.cluster_errors import tell_error
 from tests.support.clusters.cluster_ledger import (
     SHIFT,
@@ -112,18 +111,15 @@ class PacedProducer:
 
 def main() -> int:
     """Read the command line and produce."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--bootstrap", required=True)
-    parser.add_argument("--topic", required=True)
+    parser = client_parser()
     parser.add_argument("--partitions", type=int, required=True)
     parser.add_argument("--number", type=int, required=True)
     parser.add_argument("--rate", type=int, default=1000)
     parser.add_argument("--size", type=int, default=64)
-    parser.add_argument("--ledger", type=Path, required=True)
     options = parser.parse_args()
     ledger = RowFile(options.ledger)
     producer = PacedProducer(options, ledger)
-    signal.signal(signal.SIGTERM, lambda *_: producer.ending.set())
+    end_on_sigterm(producer.ending)
     producer.run()
     ledger.close()
     if producer.failure:

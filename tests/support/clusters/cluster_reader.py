@@ -1,4 +1,4 @@
-"""A reader in a process of its own, which writes down everything it is shown.
+"""A consumer in its own process, which records every record it reads.
 
     python -m tests.support.clusters.cluster_reader --bootstrap ... --topic ... --partitions 0,1,2 \
         --isolation read_committed --ledger FILE [--until-end=1]
@@ -8,15 +8,14 @@ had shown, the reader fails. It ends with SIGTERM, or where the partitions end n
 """
 
 import argparse
-import signal
 import sys
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
+from tests.support.clusters.cluster_client import client_parser, end_on_sigterm
 from tests.support.clusters.cluster_ledger import (
     SHIFT,
     RowFile,
@@ -85,17 +84,14 @@ class Reader:
 
 def main() -> int:
     """Read the command line and the topic."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--bootstrap", required=True)
-    parser.add_argument("--topic", required=True)
+    parser = client_parser()
     parser.add_argument("--partitions", required=True)
     parser.add_argument("--isolation", default="read_uncommitted")
     parser.add_argument("--until-end", type=int, default=0)
-    parser.add_argument("--ledger", type=Path, required=True)
     options = parser.parse_args()
     ledger = RowFile(options.ledger)
     reader = Reader(options, ledger)
-    signal.signal(signal.SIGTERM, lambda *_: reader.ending.set())
+    end_on_sigterm(reader.ending)
     reader.run()
     ledger.close()
     if reader.failure:

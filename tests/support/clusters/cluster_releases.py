@@ -1,4 +1,4 @@
-"""Brokers of another release, from a wheel that is built from a commit of this repository.
+"""Starts brokers of another release, from a wheel built from a commit of this repository.
 
     old = install_release("71dafa1", Path("build/releases"))
     run_release(cluster.nodes[1], old)      # from its next start on

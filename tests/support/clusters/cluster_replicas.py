@@ -1,4 +1,4 @@
-"""The copies of a partition, read from the files of nodes that are down, and compared.
+"""Reads the replicas of a partition from the files of stopped nodes and compares them.
 
 Batches are compared by offsets, leader epoch and checksum, which are all that can differ between
 two copies of one batch; every checksum is computed on the way.

@@ -1,4 +1,4 @@
-"""A library that is loaded before libc's: syncs that fail or take long, a wall clock that jumps.
+"""Builds a library that is loaded before libc: syncs fail or take long, the wall clock jumps.
 
 Each process has a control file of a few bytes, mapped into its memory, so that a fault begins and
 ends at once and costs nothing while it is off.

@@ -42,7 +42,7 @@ PAIR = "pair"
 ROLLING = "rolling restart"
 HEALTHY_S = 90.0
 SCRUB_INTERVAL = "60s"
-SCRUBBED = "checked everything that is stored"
+SCRUBBED = "checked all stored records"
 SCRUBBED_S = 300.0
 PROGRESS = 200
 """Acknowledgements that must come after each fault."""

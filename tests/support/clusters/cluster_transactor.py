@@ -1,4 +1,4 @@
-"""A transactional producer in a process of its own; every other transaction is aborted on purpose.
+"""A transactional producer in its own process; it aborts every other transaction.
 
     python -m tests.support.clusters.cluster_transactor --bootstrap ... --topic ... --partitions 3 \
         --number 101 --ledger FILE
@@ -9,17 +9,16 @@ producer under its old name, which ends what was open; how that transaction ende
 """
 
 import argparse
-import signal
 import sys
 import threading
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from random import Random
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from tests.support.clusters.cluster_client import client_parser, end_on_sigterm
 from tests.support.clusters.cluster_ledger import Diary, Fate, Stamp, stamped
 from tests.support.clusters.cluster_producer import CLIENT
 
@@ -125,17 +124,14 @@ def _again(call: Callable[[], object], ending: threading.Event | None = None) ->
 
 def main() -> int:
     """Read the command line and work."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--bootstrap", required=True)
-    parser.add_argument("--topic", required=True)
+    parser = client_parser()
     parser.add_argument("--partitions", type=int, required=True)
     parser.add_argument("--number", type=int, required=True)
     parser.add_argument("--pause-ms", type=int, default=20)
-    parser.add_argument("--ledger", type=Path, required=True)
     options = parser.parse_args()
     diary = Diary(options.ledger)
     transactor = Transactor(options, diary)
-    signal.signal(signal.SIGTERM, lambda *_: transactor.ending.set())
+    end_on_sigterm(transactor.ending)
     transactor.run()
     diary.close()
     return 0

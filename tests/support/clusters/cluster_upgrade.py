@@ -1,4 +1,4 @@
-"""A cluster of two releases under load: upgraded, rolled back and upgraded again, broker by broker.
+"""Upgrades and rolls back a cluster of two releases under load, broker by broker.
 
     python -m tests.support.clusters.cluster_upgrade --report build/upgrade.json
 

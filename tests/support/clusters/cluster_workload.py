@@ -1,4 +1,5 @@
-"""The clients of a cluster under fire: processes that produce, transact, read and commit.
+"""Starts and checks the client processes of a cluster storm: producers, transactors, readers,
+members.
 
     with Workload(cluster.bootstrap, folder) as load:
         load.wait_for(10_000)       # acknowledgements
@@ -17,7 +18,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -270,12 +270,7 @@ class Workload:
         self.create_topics()
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for client in self.clients:
             client.close()
 

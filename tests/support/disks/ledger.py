@@ -1,4 +1,4 @@
-"""What producers were promised, held against what a log contains.
+"""Checks a log against what producers were acknowledged.
 
 A record is known by who sent it and its number, counted by each producer in each partition from
 0 on. The rules:

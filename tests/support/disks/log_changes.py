@@ -1,4 +1,4 @@
-"""Changes of a log with all their syncs at once, as they are where no client is served."""
+"""Applies changes to a log and carries out all their syncs at once."""
 
 from barnabas.storage import compaction, trimming
 from barnabas.storage.changes import carry_out_now

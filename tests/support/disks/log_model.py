@@ -1,4 +1,4 @@
-"""What a log should hold, kept in the dumbest way: a list of batches and a set of what is gone."""
+"""A simple reference model of a log: a list of batches and a set of deleted ones."""
 
 from dataclasses import dataclass, field
 

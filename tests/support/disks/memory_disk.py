@@ -1,4 +1,4 @@
-"""The disk in memory that can lose power; it lives with the simulation, which is built on it."""
+"""The in-memory disk of the simulation, which can lose power."""
 
 from barnabas.sim.memory_disk import Content, Folder, MemoryDisk, MemoryFile
 

@@ -1,4 +1,4 @@
-"""File systems of our own, small or about to lose power; Linux, as root.
+"""Mounts small file systems and file systems that lose power; needs Linux and root.
 
 Where they cannot be made, `CannotMountError` says why, for a test to be skipped with that reason.
 """

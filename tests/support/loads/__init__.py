@@ -1,1 +1,1 @@
-"""Loads from real clients, and readers that check what was stored."""
+"""Produces load with real clients, and checks what was stored."""

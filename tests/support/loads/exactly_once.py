@@ -1,4 +1,4 @@
-"""Exactly once, as rules over what was read: pure functions, for any broker and any client.
+"""The rules of exactly-once processing, as pure functions over the records that were read.
 
 Two kinds of work are checked. A loop makes one output record of each input record, in the same
 partition, and `violations` holds what was read against what was sent:

@@ -1,9 +1,8 @@
-"""What goes into an exactly-once test and what is read out of it, while brokers come and go."""
+"""The input producer and the output readers of an exactly-once test."""
 
 import threading
 from collections import Counter
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
@@ -62,12 +61,7 @@ class Feed:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ending.set()
 
     def _produce(self) -> None:
@@ -134,12 +128,7 @@ class CommittedReader:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ending.set()
         self._thread.join(PATIENCE_S)
         self._consumer.close()

@@ -1,4 +1,4 @@
-"""The processes of an exactly-once test: clients that can be killed, and a broker that can.
+"""The processes of an exactly-once test: clients and a broker that can be killed.
 
 The broker is ours, on a folder of its own, or several are (BARNABAS_BROKERS), killed in turn. Where
 CHAOS_BOOTSTRAP names another one, that is used instead, so that the same tests say what Apache
@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
-from types import TracebackType
 
 from barnabas.testing.cluster_processes import ClusterProcesses
 from barnabas.testing.process import BrokerSubprocess
@@ -142,12 +141,7 @@ class Client:
     def __enter__(self) -> "Client":
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, *_: object) -> None:
         if self.running:
             self._end(signal.SIGKILL if error is None else self._last_signal)
         if error is not None:

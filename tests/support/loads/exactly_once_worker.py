@@ -1,4 +1,4 @@
-"""A loop that reads, transforms and writes exactly once, in a process that may be killed.
+"""A consume-transform-produce loop with transactions, in a process that may be killed.
 
     python -m tests.support.loads.exactly_once_worker --bootstrap ... --source ... --target ...
 

@@ -1,4 +1,4 @@
-"""The command-line tools of Apache Kafka, through their main classes, in one JVM.
+"""Runs the command-line tools of Apache Kafka by their main classes, in one JVM.
 
 `tests/compat/java/RunTools.java` takes one command a line, so that ten tools cost one start.
 """
@@ -81,6 +81,20 @@ def compiled(source: Path, jars: str, folder: Path) -> list[str]:
             words = ["javac", "-d", str(folder), "-cp", jars, str(source)]
             _run(f"{source.name} could not be compiled", words)
     return ["java", *JVM_FLAGS, "-cp", f"{folder}:{jars}", source.stem]
+
+
+def java_outcomes(jars: str, program: Path, bootstrap: str) -> dict[str, str]:
+    """Run all dialogues of a Java program; return, of each, "pass" or what went wrong."""
+    done = subprocess.run(
+        ["java", "-XX:TieredStopAtLevel=1", "-cp", jars, str(program), bootstrap],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [line.split(" ", 2) for line in done.stdout.splitlines()]
+    return {row[1]: "pass" if row[0] == "pass" else row[-1] for row in rows if len(row) > 1}
 
 
 @contextmanager

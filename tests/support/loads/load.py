@@ -1,9 +1,8 @@
-"""Idempotent producers that go on whatever happens to their broker, and write down every ack."""
+"""Idempotent producers that run while brokers fail, and record every acknowledgement."""
 
 import threading
 import time
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -79,12 +78,7 @@ class Load:
     def __enter__(self) -> "Load":
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ending.set()
 
     def _produce(self, name: str) -> None:

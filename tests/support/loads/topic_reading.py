@@ -1,4 +1,4 @@
-"""Everything that a topic holds, as a reader of committed records sees it."""
+"""Reads all committed records of a topic."""
 
 from typing import NamedTuple
 

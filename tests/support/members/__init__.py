@@ -1,1 +1,1 @@
-"""Crowds of group members on real clients, and the check of what they saw."""
+"""Runs consumer group members on real clients, and checks what they processed."""

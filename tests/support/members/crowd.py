@@ -1,4 +1,4 @@
-"""Very many clients in a process of their own, since each needs a descriptor.
+"""Opens thousands of connections from a separate process, since each needs a file descriptor.
 
     python -m tests.support.members.crowd HOST PORT COUNT
 

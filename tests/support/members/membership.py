@@ -1,4 +1,4 @@
-"""What the logs of a group's members prove, held against what the group promises.
+"""Checks the logs of group members against the guarantees of a consumer group.
 
 A *tenure* is the time in which one member's own log shows it as the owner of one partition. It
 begins when the callback says "assigned", which is after the coordinator granted the partition. How

@@ -1,4 +1,4 @@
-"""A member on aiokafka: classic groups with eager assignors.
+"""A group member on aiokafka: classic groups with eager assignors.
 
 Its rebalances are a task beside ours, so a lock keeps callbacks and processing apart, and records
 that were handed out just before a rebalance are put aside. Closing tells no callback: what is held
@@ -17,7 +17,14 @@ from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitio
 from aiokafka.errors import KafkaError
 
 from tests.support.members.membership_log import now
-from tests.support.members.membership_member import BATCH, POLL_S, Ledger, Member, MemberSettings
+from tests.support.members.membership_member import (
+    BATCH,
+    POLL_S,
+    Ledger,
+    Member,
+    MemberSettings,
+    python_settings,
+)
 
 ASSIGNORS = {
     "range": RangePartitionAssignor,
@@ -47,16 +54,7 @@ class AiokafkaMember(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]
     async def _run(self, leaving: threading.Event) -> None:
         settings = self._settings
         self._consumer = aiokafka.AIOKafkaConsumer(
-            bootstrap_servers=settings.bootstrap,
-            group_id=settings.group,
-            client_id=settings.name,
-            group_instance_id=settings.instance or None,
-            partition_assignment_strategy=[ASSIGNORS[settings.assignor]],
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            session_timeout_ms=settings.session_ms,
-            heartbeat_interval_ms=settings.heartbeat_ms,
-            fetch_max_wait_ms=50,
+            **python_settings(settings, ASSIGNORS),
         )
         self._consumer.subscribe([settings.topic], listener=self)
         await self._consumer.start()

@@ -1,4 +1,4 @@
-"""A member on confluent-kafka, which is librdkafka: classic and `consumer` groups.
+"""A group member on confluent-kafka (librdkafka): classic and `consumer` groups.
 
 The client does not tell its generation.
 """

@@ -1,4 +1,4 @@
-"""A group of real consumers in processes of their own, and a producer of numbered records.
+"""Starts a group of real consumers in processes, and a producer of numbered records.
 
     with Crowd(folder, plan) as crowd:
         first = crowd.host("m0", "m1")      # one process, two members
@@ -20,7 +20,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from confluent_kafka import KafkaError, Message, Producer
@@ -265,12 +264,7 @@ class Crowd:
         self.numbers.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, *_: object) -> None:
         self.numbers.stop()
         for host in self.hosts:
             if error is not None:

@@ -1,4 +1,4 @@
-"""A member on kafka-python: classic groups.
+"""A group member on kafka-python: classic groups.
 
 Rebalances happen inside `poll`, on the client's own thread while ours waits: callbacks and
 processing never meet.
@@ -22,7 +22,14 @@ from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAs
 from kafka.errors import KafkaError
 
 from tests.support.members.membership_log import now
-from tests.support.members.membership_member import BATCH, POLL_S, Ledger, Member, MemberSettings
+from tests.support.members.membership_member import (
+    BATCH,
+    POLL_S,
+    Ledger,
+    Member,
+    MemberSettings,
+    python_settings,
+)
 
 ASSIGNORS = {
     "range": RangePartitionAssignor,
@@ -44,16 +51,7 @@ class KafkaPythonMember(AsyncConsumerRebalanceListener):  # type: ignore[misc]
         self._topic = settings.topic
         self._ledger = ledger
         self._consumer: Any = kafka.KafkaConsumer(
-            bootstrap_servers=settings.bootstrap,
-            group_id=settings.group,
-            client_id=settings.name,
-            group_instance_id=settings.instance or None,
-            partition_assignment_strategy=[ASSIGNORS[settings.assignor]],
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            session_timeout_ms=settings.session_ms,
-            heartbeat_interval_ms=settings.heartbeat_ms,
-            fetch_max_wait_ms=50,
+            **python_settings(settings, ASSIGNORS),
             max_poll_records=BATCH,
         )
 

@@ -1,4 +1,4 @@
-"""What a member of a consumer group writes down about itself, line by line, as it happens.
+"""The log that a group member writes about itself, one line per event.
 
 A line is `NANOSECONDS KIND WORD...`; the clock is CLOCK_MONOTONIC, which every process of a machine
 shares (Python's `monotonic_ns`, Java's `nanoTime`), so that the logs of a whole group can be put

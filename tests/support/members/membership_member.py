@@ -1,4 +1,4 @@
-"""A process in which members of consumer groups live, each on a thread of its own.
+"""A process that hosts group members, each on its own thread.
 
     python -m tests.support.members.membership_member confluent
 
@@ -49,6 +49,22 @@ class MemberSettings:
         for key in ("session_ms", "heartbeat_ms"):
             told[key] = int(told[key])
         return cls(name=name, **told)
+
+
+def python_settings(settings: MemberSettings, assignors: Mapping[str, object]) -> dict[str, Any]:
+    """Return the settings of a consumer that kafka-python and aiokafka name alike."""
+    return {
+        "bootstrap_servers": settings.bootstrap,
+        "group_id": settings.group,
+        "client_id": settings.name,
+        "group_instance_id": settings.instance or None,
+        "partition_assignment_strategy": [assignors[settings.assignor]],
+        "enable_auto_commit": False,
+        "auto_offset_reset": "earliest",
+        "session_timeout_ms": settings.session_ms,
+        "heartbeat_interval_ms": settings.heartbeat_ms,
+        "fetch_max_wait_ms": 50,
+    }
 
 
 class Member(Protocol):

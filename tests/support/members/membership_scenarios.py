@@ -1,13 +1,45 @@
-"""What happens to a group while records flow: a small story for every client, a long one."""
+"""Scenarios for a consumer group under load: a small one for every client, and a long one."""
 
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+from typing import Any
+from uuid import uuid4
 
 from tests.support.loads.load import create_topic
 from tests.support.members.membership import Findings
 from tests.support.members.membership_crowd import Crowd, Host, Plan
 
 RECORDS_BETWEEN = 100
+PARTITIONS = 6
+SESSION_MS = 3000
+
+
+def small_plan(folder: Path, bootstrap: str, **choices: Any) -> Plan:
+    """Return the plan of a small story, whose topic and group are named after its folder."""
+    return Plan(
+        bootstrap=bootstrap,
+        topic=folder.name,
+        partitions=PARTITIONS,
+        group=folder.name,
+        session_ms=SESSION_MS,
+        **choices,
+    )
+
+
+@contextmanager
+def small_stories(
+    cases: Mapping[str, Mapping[str, Any]], bootstrap: str, new_folder: Callable[[str], Path]
+) -> Iterator[dict[str, Future[Findings]]]:
+    """Run a small story for each case, side by side; most of their time is waiting."""
+    with ThreadPoolExecutor(len(cases)) as pool:
+        futures = {}
+        for name, choices in cases.items():
+            folder = new_folder(f"{name}-{uuid4().hex[:8]}")
+            futures[name] = pool.submit(small, folder, small_plan(folder, bootstrap, **choices))
+        yield futures
 
 
 def small(folder: Path, plan: Plan, rate: int = 300) -> Findings:

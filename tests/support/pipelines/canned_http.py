@@ -1,4 +1,4 @@
-"""Web servers that answer as they are told, byte by byte; with TLS where a certificate is given."""
+"""HTTP servers that send prepared bytes, with TLS where a certificate is given."""
 
 import socket
 import ssl

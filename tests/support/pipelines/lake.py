@@ -1,4 +1,4 @@
-"""Lakes to read from, without a pipeline: labelled stories of GPUs, written as the tables say.
+"""Writes lakes for tests without running the pipeline, from labelled GPU histories.
 
     fleet = fleet_of(500, windows=8640, seed=1)
     write_lake(folder, fleet)
@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from barnabas.telemetry.lake.tables import (
+from barnabas.telemetry.lake.lake_tables import (
     ALERTS,
     FINDINGS,
     GOLD,

@@ -1,4 +1,4 @@
-"""What the rules find in a recording whose phases are known: a row for each phase.
+"""Runs the rules over a recording whose phases are known: a row for each phase.
 
     FOLDER/metrics.csv    wide CSV with DCGM's names
     FOLDER/phases.csv     phase,bound,start_unix,end_unix
@@ -25,20 +25,20 @@ from barnabas.telemetry.findings.evaluation import MAY_BE_CAPPED, expected_in
 from barnabas.telemetry.findings.finding import Finding, us
 from barnabas.telemetry.findings.thresholds import Thresholds
 from barnabas.telemetry.jobs.alerting import reduced
-from barnabas.telemetry.lake import arrow, tables
+from barnabas.telemetry.lake import arrow, lake_tables
 from barnabas.telemetry.lake.lake import arrow_schema
 from barnabas.telemetry.samples.catalogue import Name
-from barnabas.telemetry.samples.messages import Snapshot
 from barnabas.telemetry.samples.metrics import BY_NAME
 from barnabas.telemetry.samples.readings import Refusal, Tally
+from barnabas.telemetry.samples.sample_messages import Snapshot
 from barnabas.telemetry.windows.covering import NOTHING, cover
 from barnabas.telemetry.windows.rollups import by_gpu
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SILVER = arrow_schema(tables.SILVER)
-GOLD = arrow_schema(tables.GOLD)
+SILVER = arrow_schema(lake_tables.SILVER)
+GOLD = arrow_schema(lake_tables.GOLD)
 WINDOW_US = us(10)
 SHIFTS = 10
 SETTLED_US = us(1)

@@ -1,4 +1,4 @@
-"""The telemetry pipeline as processes, to be killed in mid-stream, and what it left to compare.
+"""Runs the telemetry pipeline in processes that can be killed, and compares their results.
 
     with Pipeline(bootstrap, lake, settings) as pipeline:
         pipeline.kill_driver()
@@ -15,12 +15,11 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import pyarrow.parquet as pq
 
-from barnabas.telemetry.lake.tables import TABLES
+from barnabas.telemetry.lake.lake_tables import TABLES
 from barnabas.testing.waiting import eventually
 
 COMMAND = "from barnabas.cli.main import main; main()"
@@ -125,12 +124,7 @@ class Pipeline:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.running:
             os.kill(self.pid, signal.SIGKILL)
             assert self._process is not None

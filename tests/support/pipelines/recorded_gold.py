@@ -1,4 +1,4 @@
-"""Gold rows made from the bundled recording with pandas, as a second opinion and as test input.
+"""Computes gold rows from the bundled recording with pandas, to compare with and as test input.
 
 The recording can be cut up and put together again in another order, with other lengths, at another
 rate and on other window edges: what findings say about a phase must not depend on any of it.
@@ -8,6 +8,7 @@ import csv
 import gzip
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from importlib.resources import files
 from io import StringIO
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from barnabas.telemetry.findings.thresholds import Thresholds
-from barnabas.telemetry.lake.tables import GOLD, ROLLED
+from barnabas.telemetry.lake.lake_tables import GOLD, ROLLED
 
 SOFTWARE_POWER_CAP = 0x4
 THERMAL = 0x20 | 0x40
@@ -37,6 +38,27 @@ _COLUMNS = {
     "ecc.errors.corrected.volatile.total": "ecc_sbe",
     "ecc.errors.uncorrected.volatile.total": "ecc_dbe",
 }
+
+
+def training_window(start: datetime, gpu: str, **metrics: Any) -> dict[str, Any]:
+    """Return the gold row of a 10 s window in which a healthy card trains."""
+    healthy = {
+        "window_start": start,
+        "window_end": start + timedelta(seconds=10),
+        "level": "gpu",
+        "gpu_id": gpu,
+        "gpu_util_mean": 96.0,
+        "gpu_util_p50": 97.0,
+        "util_idle_share": 0.0,
+        "util_busy_share": 1.0,
+        "util_falls": 0,
+        "fb_used_p50": 100_000.0,
+        "fb_total": 143_771.0,
+        "power_usage_mean": 600.0,
+        "power_usage_p95": 640.0,
+        "power_limit": 700.0,
+    }
+    return {**healthy, **metrics}
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A standalone Spark cluster on this machine: a master and workers, from pip's pyspark alone.
+"""Starts a standalone Spark cluster on this machine: a master and workers, from pip's pyspark.
 
     with SparkCluster(folder, workers=2) as cluster:
         cluster.master      # spark://127.0.0.1:PORT
@@ -13,7 +13,6 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 
 from barnabas.testing.waiting import eventually
 
@@ -89,12 +88,7 @@ class SparkCluster:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

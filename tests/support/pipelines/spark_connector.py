@@ -1,4 +1,4 @@
-"""Spark's own Kafka connector, fetched from a Maven registry for tests that compare with it.
+"""Fetches Spark's own Kafka connector from a Maven registry, for tests that compare with it.
 
 The connector should be of PySpark's own version. Registries lag and mirrors have gaps, so older
 versions that run on this Spark stand behind it; whoever uses one is told which it is.

@@ -5,12 +5,12 @@ from random import Random
 
 from barnabas.effects import Effect, Flush, MakeDurable
 from barnabas.metadata.image import Image
-from barnabas.metadata.records import MetadataRecord
+from barnabas.metadata.metadata_records import MetadataRecord
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Disk
 from barnabas.model.settings import BrokerSettings, ClusterSettings, Settings
 from barnabas.model.timers import Timers
-from barnabas.node.quorum import Quorum
+from barnabas.node.cluster.metadata_quorum import Quorum
 from barnabas.storage.flush import carry_out
 
 

@@ -16,7 +16,7 @@ from barnabas.model.ids import NodeId
 from barnabas.model.settings import ClusterSettings
 from barnabas.model.timers import Timers
 from barnabas.protocol.message import Message
-from barnabas.raft.machine import Raft
+from barnabas.raft.raft_machine import Raft
 from barnabas.raft.snapshots import Pair
 from barnabas.raft.voters import NO_DIRECTORY, Voter
 from barnabas.sim.memory_disk import MemoryDisk
@@ -89,6 +89,7 @@ class RaftMember:
         snapshot_after: int = 20_000,
         seed: int = 1,
     ) -> None:
+        self.node_id = NodeId(node_id)
         self.disk = disk or MemoryDisk()
         self.seed = seed
         self.timers = Timers()
@@ -103,7 +104,7 @@ class RaftMember:
             snapshot_after_records=snapshot_after,
         )
         self.raft = Raft(
-            me=NodeId(node_id),
+            me=self.node_id,
             disk=self.disk,
             data_folder=DATA,
             bootstrap=voters(count),

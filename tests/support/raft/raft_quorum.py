@@ -11,7 +11,7 @@ from barnabas.model.pending import Pending
 from barnabas.protocol.codec import decode_exact, encoder
 from barnabas.protocol.message import Message
 from barnabas.sim.memory_disk import MemoryDisk
-from barnabas.sim.raft_host import HANDLERS
+from barnabas.sim.raft.raft_host import HANDLERS
 from tests.support.raft.raft_member import Asked, RaftMember
 
 ROUNDS_MAX = 1_000
@@ -48,8 +48,9 @@ class RaftQuorum:
     @property
     def leader(self) -> RaftMember | None:
         """The active leader of the latest epoch."""
-        active = [m for n, m in self.members.items() if m.raft.is_active and n not in self.deaf]
-        return max(active, key=lambda member: member.raft.epoch, default=None)
+        heard = [member for n, member in self.members.items() if n not in self.deaf]
+        active = [member for member in heard if member.raft.elections.is_active]
+        return max(active, key=lambda member: member.raft.elections.epoch, default=None)
 
     def elect(self) -> RaftMember:
         """Let time pass until somebody leads."""

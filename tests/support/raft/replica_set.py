@@ -16,19 +16,21 @@ from barnabas.handlers.context import RequestContext
 from barnabas.handlers.produce_fetch import fetch
 from barnabas.metadata.image import BrokerImage, Image, PartitionImage
 from barnabas.metadata.topic_config import resolve
+from barnabas.model.callers import ITSELF
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import NodeId, TopicId, TopicPartition
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk, FileSlice
 from barnabas.model.settings import BrokerSettings, ReplicationSettings, Settings
 from barnabas.model.timers import Timers
+from barnabas.node.cluster.local_replicas import Replicas
 from barnabas.node.fetch_sessions import FetchSessions
-from barnabas.node.group_commit import GroupCommit
 from barnabas.node.node import Node
-from barnabas.node.partition import Partition, log_settings
+from barnabas.node.partitions.group_commit import GroupCommit
+from barnabas.node.partitions.partition import Partition, log_settings
 from barnabas.node.quotas import Quota
-from barnabas.node.replicas import Replicas
 from barnabas.protocol import fetch as codec
+from barnabas.protocol.message import Message
 from barnabas.protocol.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,
@@ -83,7 +85,6 @@ class Stand:
         self.settings = self.set.settings_of(self.node_id)
         self.sessions = FetchSessions(10, Random(self.life))
         self.fetch_quota = Quota(0)
-        self.peers = self.local = self
         self.held.clear()
         self.placements.clear()
         self.high_watermark_seen = 0
@@ -91,7 +92,7 @@ class Stand:
         log = open_log(self.disk, FOLDER, log_settings(config), root="data").log
         commits = GroupCommit(self.timers, 0, 1 << 20)
         self.partition = Partition(NAME, TOPIC_ID, log, config, self.outbox, commits)
-        self.replicas = Replicas(cast("Node", self))
+        self.replicas = Replicas(self, self.settings, self.disk, self, self.timers, self.outbox)
 
     @property
     def image(self) -> Image:
@@ -103,12 +104,18 @@ class Stand:
         """Anybody: the controller is played."""
         return NodeId(0)
 
-    def ask(self, node_id: NodeId, request: AlterPartitionRequest) -> Pending[Any]:
+    def ask(self, node_id: NodeId, request: Message, **_: object) -> Pending[Any]:
         """Propose another ISR; what becomes of it is heard later, or never."""
         del node_id
+        assert isinstance(request, AlterPartitionRequest)
         answer: Pending[Any] = Pending()
         self.set.proposals.append((self, self.life, request, answer))
         return answer
+
+    @property
+    def by_topic_id(self) -> dict[TopicId, dict[int, Partition]]:
+        """The only topic."""
+        return {TOPIC_ID: {0: self.partition}}
 
     def give_role(self, partition: Partition, placed: PartitionImage) -> None:
         """Take in what the controller answered."""
@@ -333,7 +340,7 @@ class ReplicaSet:
     def _arrive(self, flying: Flying, receiver: Stand) -> None:
         flying.arrived = True
         request = codec.parse_request(18, memoryview(flying.ask.body), 0)
-        context = RequestContext(18, None, "", self.now_ms, peer=True)
+        context = RequestContext(18, None, ITSELF, self.now_ms)
 
         def handle() -> None:
             answer = fetch.handle(cast("Node", receiver), request, context)

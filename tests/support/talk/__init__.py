@@ -1,1 +1,1 @@
-"""Requests and answers in frames, with a node that has no sockets."""
+"""Sends request frames to a node without sockets."""

@@ -1,4 +1,4 @@
-"""Record batches for tests of whatever stores them."""
+"""Builds, appends and reads record batches for storage tests."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""Members of a classic group who talk to a coordinator's machine, with no node around it.
+"""Members of a classic group that send requests to a coordinator's state machine, without a node.
 
 talk = ClassicTalk()
 alice = talk.member("alice")
@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, Generic, TypeVar
 
-from barnabas.groups.classic.group import ClassicGroup
-from barnabas.groups.machine import GroupMachine
+from barnabas.groups.classic.classic_group import ClassicGroup
+from barnabas.groups.group_machine import GroupMachine
 from barnabas.groups.offsets import EXPIRE
 from barnabas.metadata.image import Image
 from barnabas.model.coordination import Caller, Outcome

@@ -1,4 +1,4 @@
-"""A coordinator of consumer groups on a log that is a list, and members that talk to it.
+"""A consumer group coordinator whose log is a list, and members that send it requests.
 
     talk = ConsumerTalk({"orders": 4})
     first = talk.member("first")
@@ -14,11 +14,11 @@ from random import Random
 from typing import TypeVar
 
 from barnabas.groups.consumer.assignors.spec import Slot
-from barnabas.groups.consumer.group import ConsumerGroup
-from barnabas.groups.consumer.member import by_topic
-from barnabas.groups.machine import GroupMachine
+from barnabas.groups.consumer.consumer_group import ConsumerGroup
+from barnabas.groups.consumer.consumer_member import by_topic
+from barnabas.groups.group_machine import GroupMachine
 from barnabas.metadata.image import Image
-from barnabas.metadata.records import PartitionsAdded, TopicCreated, TopicDeleted
+from barnabas.metadata.metadata_records import PartitionsAdded, TopicCreated, TopicDeleted
 from barnabas.model.coordination import Caller, CoordinatorRecord, Outcome
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicId
@@ -273,3 +273,14 @@ def slots_of(assignment: Assignment) -> set[Slot]:
         for topic in assignment.topic_partitions
         for number in topic.partitions
     }
+
+
+def two_members() -> tuple[ConsumerTalk, TalkingMember, TalkingMember]:
+    """Return a talk about four partitions: the first member owns them, the second just joined."""
+    talk = ConsumerTalk({"t": 4})
+    first, second = talk.member("first"), talk.member("second")
+    first.join(["t"])
+    first.obey()
+    first.beat()
+    second.join(["t"])
+    return talk, first, second

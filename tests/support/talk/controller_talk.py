@@ -1,12 +1,13 @@
-"""A controller that decides and commits at once, for tests: requests in, image and answers out."""
+"""A controller that commits its decisions at once: requests in, image and responses out."""
 
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from barnabas.controller import brokers, elections, growth, in_sync, placement, reassignment, topics
+from barnabas.controller import brokers, elections, growth, in_sync, placement, reassignment
+from barnabas.controller import topic_decisions as topics
 from barnabas.controller.heartbeats import Heartbeats
 from barnabas.metadata.image import TOPIC, BrokerImage, Image, PartitionImage
-from barnabas.metadata.records import (
+from barnabas.metadata.metadata_records import (
     ClusterFormed,
     ConfigChanged,
     MetadataRecord,

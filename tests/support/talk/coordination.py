@@ -1,12 +1,13 @@
-"""A coordinator's machine with nothing around it: manual time, and a log that obeys the test.
+"""Runs a coordinator's state machine alone: the test controls time and the log.
 
     runner = MachineRunner(lambda scheduler: GroupMachine(settings, scheduler, image, Random(0)))
     answer = runner.run(lambda machine: machine.classic.join(request, runner.caller()))
     runner.pass_time(100)
     assert answer.done
 
-It does what `node/shard.py` does on a real partition. Commits happen at once unless
-`hold_commits`; writes are refused while `refusal` is set; `crash` leaves what was committed.
+It does what `node/coordination/coordinator_shard.py` does on a real partition. Commits happen at
+once unless `hold_commits`; writes are refused while `refusal` is set; `crash` leaves what was
+committed.
 """
 
 from collections.abc import Callable

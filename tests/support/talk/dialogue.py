@@ -17,13 +17,16 @@ from typing import Any
 from barnabas import config
 from barnabas.effects import Ask, Effect, Flush, MakeDurable, Notice, Remove, Scan
 from barnabas.handlers.context import RequestContext
-from barnabas.handlers.registry import PRODUCE, SERVED, Answer, dispatch, serve_itself
+from barnabas.handlers.registry import PRODUCE, SERVED, dispatch, serve_itself
+from barnabas.handlers.rows.row import Answer
 from barnabas.handlers.shapes import Shapes
+from barnabas.model.callers import unauthenticated
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk, FileSlice
 from barnabas.model.steps import Call, finish, resume
 from barnabas.node.node import Node
-from barnabas.protocol.apis import APIS, response_class
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.apis import APIS, KEYS, response_class
 from barnabas.protocol.codec import decode_exact, decoder, encoder
 from barnabas.protocol.headers import API_VERSIONS, parse_request_header, response_header
 from barnabas.protocol.message import Message
@@ -32,8 +35,8 @@ from barnabas.protocol.messages.request_header import RequestHeader
 from barnabas.protocol.produce import parse_request as parse_produce
 from barnabas.server.disk import OsDisk
 
-KEYS = {facts.request: key for key, facts in APIS.items()}
-OFFSET_COMMIT = 8
+CLIENT = unauthenticated("test")
+PEER = unauthenticated("10.0.0.2", peer=True)
 START_MS = 1_700_000_000_000
 
 
@@ -46,7 +49,7 @@ class Exchange:
         self._correlation_id = correlation_id
         self.content: bytes | None = None
         self.pending: Pending[list[Chunk]] | None = None
-        self.context = RequestContext(version, None, "", 0)
+        self.context = RequestContext(version, None, CLIENT, 0)
 
     @property
     def throttle_ms(self) -> int:
@@ -87,10 +90,12 @@ class Dialogue:
     def __init__(self, folder: Path, settings: Mapping[str, object] | None = None) -> None:
         flags = {**(settings or {}), "broker.data_dir": str(folder)}
         self.settings = config.load(None, {}, flags)
+        self.caller = CLIENT
+        """The client that the requests come from."""
         self.now_ms = START_MS
         self.hold_syncs = False
         self.hold_scans = False
-        self.short_way = False
+        self.fast_path = False
         """Whether requests go by `handlers/shapes.py` where they can."""
         self.notices: list[Notice] = []
         self.asked: list[Ask] = []
@@ -124,9 +129,9 @@ class Dialogue:
         """Hand a frame to the node as it is."""
         exchange = Exchange(key, version, self._correlation_id)
         content = memoryview(bytearray(frame))
-        answer: Answer = self._once_more(content) if self.short_way else None
+        answer: Answer = self._once_more(content) if self.fast_path else None
         if answer is None:
-            answer, context = dispatch(self.node, content, "test", self.now_ms)
+            answer, context = dispatch(self.node, content, self.caller, self.now_ms)
             exchange.context = context
         content[:] = b"\xff" * len(content)  # as the next request would in the receive buffer
         if isinstance(answer, Pending):
@@ -203,11 +208,11 @@ class Dialogue:
     def _once_more(self, frame: memoryview) -> Answer:
         """Send a request as if one just like it had been sent before."""
         header = parse_request_header(frame)
-        shapes, prefix_bytes = Shapes(self.node), 0
+        shapes, prefix_bytes = Shapes(self.node).of(CLIENT), 0
         if header.api_key == PRODUCE:
             produce = parse_produce(header.api_version, frame, header.body)
             prefix_bytes = shapes.learn_produce(frame, header, produce)
-        elif header.api_key == OFFSET_COMMIT:
+        elif header.api_key == ApiKey.OFFSET_COMMIT:
             commit, _ = decoder(OffsetCommitRequest, header.api_version)(frame, header.body)
             for _ in range(2):
                 prefix_bytes = shapes.learn_commit(frame, header, commit, self.now_ms - 1)
@@ -226,7 +231,7 @@ class Dialogue:
     def stop(self) -> None:
         """Sync everything and stop cleanly, for another broker to go on with the folder."""
         for partition in self.node.partitions.values():
-            partition.flush()
+            partition.flusher.flush()
         self.release_syncs()
         self.node.stop()
 

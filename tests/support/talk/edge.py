@@ -15,12 +15,12 @@ from barnabas.effects import (
     Verify,
 )
 from barnabas.handlers.registry import serve_itself
-from barnabas.metadata.records import TopicCreated, TopicDeleted
+from barnabas.metadata.metadata_records import TopicCreated, TopicDeleted
 from barnabas.model.errors import CorruptBatchError
 from barnabas.model.ports import Disk
 from barnabas.model.settings import BrokerSettings, Settings
 from barnabas.model.steps import finish
-from barnabas.node.maintenance import Maintenance
+from barnabas.node.chores.maintenance import Maintenance
 from barnabas.node.node import Node
 from barnabas.sim.memory_disk import MemoryDisk
 from barnabas.storage.compaction import clean

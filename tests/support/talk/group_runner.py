@@ -1,4 +1,4 @@
-"""A group coordinator on a log that is a list: no disk, no clock, no other partition.
+"""A group coordinator whose log is a list: no disk, no clock, no other partition.
 
     runner = GroupRunner({"a": 2})
     answer = runner.run(lambda machine: machine.offsets.commit(request, runner.caller(9)))
@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import NamedTuple, TypeVar
 
-from barnabas.groups.machine import GroupMachine
+from barnabas.groups.group_machine import GroupMachine
 from barnabas.metadata.image import Image
-from barnabas.metadata.records import TopicCreated, TopicDeleted
+from barnabas.metadata.metadata_records import TopicCreated, TopicDeleted
 from barnabas.model.coordination import Caller, CoordinatorRecord, Outcome, ProducerIdAndEpoch
 from barnabas.model.pending import Pending
 from barnabas.model.settings import GroupSettings

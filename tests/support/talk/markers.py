@@ -1,18 +1,18 @@
-"""Markers that are written, held back or refused as a test wants it.
+"""Replaces the writing of transaction markers: a test writes, holds or refuses them.
 
 markers = Markers()
-monkeypatch.setattr("barnabas.node.markers.write_marker", markers.write)
+monkeypatch.setattr("barnabas.node.coordination.marker_writing.write_marker", markers.write)
 """
 
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicPartition
 from barnabas.model.pending import Pending
-from barnabas.node.markers import Marker
+from barnabas.node.coordination.marker_writing import Marker
 from barnabas.node.node import Node
 
 
 class Markers:
-    """Stands in for `node/markers.py`."""
+    """Stands in for `node/coordination/marker_writing.py`."""
 
     def __init__(self) -> None:
         self.written: list[tuple[TopicPartition, Marker]] = []

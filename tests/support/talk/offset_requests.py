@@ -1,4 +1,4 @@
-"""Requests about committed offsets, in any version, and answers without their wrapping."""
+"""Builds requests about committed offsets in any version, and unwraps the responses."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple

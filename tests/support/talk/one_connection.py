@@ -10,18 +10,17 @@ from struct import Struct
 from typing import NamedTuple
 
 from barnabas.model.settings import BrokerSettings, PerformanceSettings, Settings
-from barnabas.protocol.apis import APIS, response_class
+from barnabas.protocol.apis import KEYS, response_class
 from barnabas.protocol.codec import decode_exact, encoder
 from barnabas.protocol.headers import response_header
 from barnabas.protocol.message import Message
-from barnabas.server.connection import Connection
+from barnabas.server.ports import AcceptedConnection
 from barnabas.sim.edge import Limits, SimServer, Wire
 from barnabas.sim.frames import frame_of
 from barnabas.sim.memory_disk import MemoryDisk
 from barnabas.storage.names import LOG_SUFFIX
 from tests.support.talk.edge import Edge
 
-KEYS = {facts.request: key for key, facts in APIS.items()}
 STEP_MS = 1_000
 _LENGTH = Struct(">i")
 
@@ -137,7 +136,7 @@ class OneConnection:
     def _room(self) -> int:
         return next(self._rooms, 1 << 30)
 
-    def _closed(self, connection: Connection, problem: str | Exception) -> None:
+    def _closed(self, connection: AcceptedConnection, problem: str | Exception) -> None:
         del connection
         self.problems.append(problem)
 

@@ -10,13 +10,12 @@ from barnabas import config
 from barnabas.app import new_event_loop
 from barnabas.effects import Address, Ask
 from barnabas.node.node import Node
-from barnabas.protocol.apis import APIS, response_class
+from barnabas.protocol.apis import APIS, KEYS, response_class
 from barnabas.protocol.codec import decode_exact, encoder
 from barnabas.protocol.message import Message
 from barnabas.server.disk import OsDisk
 from barnabas.server.server import Server
 
-KEYS = {facts.request: key for key, facts in APIS.items()}
 PATIENCE_S = 30
 LONG_MS = 60_000
 

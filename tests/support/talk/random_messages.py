@@ -1,4 +1,4 @@
-"""Messages filled at random, for tests of the codec and of whatever reads messages.
+"""Fills messages with random values, for tests of the codec.
 
 All choices come from the `Random` that is passed in, so a seed replays a message, and
 Hypothesis can shrink one through `strategies.randoms(use_true_random=False)`. Only fields

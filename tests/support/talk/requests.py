@@ -1,4 +1,4 @@
-"""The requests that nearly every dialogue needs, with everything but the point left out."""
+"""Builders for the requests that most dialogues send, with defaults for irrelevant fields."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

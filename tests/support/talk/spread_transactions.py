@@ -1,4 +1,4 @@
-"""Three brokers among whom a transaction is spread: its coordinator, its partitions, its group."""
+"""Three brokers that share a transaction: its coordinator, its partitions and its group."""
 
 from pathlib import Path
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from barnabas.effects import Ask, Effect
 from barnabas.handlers.registry import dispatch
 from barnabas.metadata.image import PartitionImage, changed
-from barnabas.metadata.records import (
+from barnabas.metadata.metadata_records import (
     BrokerChanged,
     BrokerRegistered,
     MetadataRecord,
@@ -27,18 +27,18 @@ from barnabas.metadata.records import (
 from barnabas.model.ids import TopicPartition
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk, FileSlice
-from barnabas.node.partition import Partition
+from barnabas.node.partitions.partition import Partition
+from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.apis import APIS
 from barnabas.protocol.codec import encoder
 from barnabas.protocol.headers import response_header
 from barnabas.protocol.messages.request_header import RequestHeader
 from barnabas.protocol.records import batches
-from tests.support.talk.dialogue import Dialogue
+from tests.support.talk.dialogue import PEER, Dialogue
 
 CLIENT_PORT, PEER_PORT = 9000, 19000
 """Plus the number of the broker."""
 COPIED_BYTES = 1 << 30
-FETCH = 1
 NOBODY = -1
 
 
@@ -127,7 +127,7 @@ class Together:
         """Take from a follower's log what its leader's never had, as replication does."""
         copy = self.partition(number, place)
         copy.log.truncate(offset)
-        copy.has_cut()
+        copy.follower.truncated()
 
     def placed(self, place: TopicPartition) -> PartitionImage:
         """Return who holds a partition."""
@@ -143,8 +143,8 @@ class Together:
         if found is None:
             return
         records = memoryview(found.file.read(found.position, found.length))
-        theirs.log.append_copied(records, [header for header, _ in batches(records)])
-        theirs.flush()
+        theirs.log.append_replicated(records, [header for header, _ in batches(records)])
+        theirs.flusher.flush()
         self[target].settle()
 
     def partition(self, number: int, place: TopicPartition) -> Partition:
@@ -182,6 +182,8 @@ class Together:
             self._deliver(source, target, ask, hold_answer=held == "answers")
 
     def _deliver(self, source: int, target: int, ask: Ask, *, hold_answer: bool = False) -> None:
+        ask = ask.enveloped()
+
         def told(body: bytes | None) -> None:
             if source in self.dead:
                 return
@@ -194,7 +196,7 @@ class Together:
             else:
                 told(body)
 
-        if {source, target} & self.dead or ask.api_key == FETCH:
+        if {source, target} & self.dead or ask.api_key == ApiKey.FETCH:
             told(None)
         else:
             self[target].receive(ask, answered)
@@ -238,9 +240,7 @@ class Talk(Dialogue):
         header = RequestHeader(request_api_key=key, request_api_version=version, client_id="peer")
         flexible = version >= APIS[key].flexible_from
         frame = encoder(RequestHeader, 2 if flexible else 1)(header) + ask.body
-        answer, _ = dispatch(
-            self.node, memoryview(bytearray(frame)), "peer", self.now_ms, peer=True
-        )
+        answer, _ = dispatch(self.node, memoryview(bytearray(frame)), PEER, self.now_ms)
         head = len(response_header(key, version, 0))
 
         def tell(chunks: list[Chunk]) -> None:

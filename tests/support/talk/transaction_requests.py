@@ -1,4 +1,4 @@
-"""The requests of a transactional producer, with everything but the point left out."""
+"""Builders for the requests of a transactional producer, with defaults for irrelevant fields."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A transaction coordinator with nothing around it, and somebody who talks to it.
+"""A transaction coordinator without a node, and a producer that sends it requests.
 
     talk = TransactionTalk()
     producer = talk.initialize()
@@ -16,8 +16,8 @@ from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicPartition
 from barnabas.model.pending import Pending
 from barnabas.model.settings import TransactionSettings
-from barnabas.transactions.machine import TransactionMachine
 from barnabas.transactions.state import Transaction
+from barnabas.transactions.transaction_machine import TransactionMachine
 from barnabas.transactions.transitions import ProducerIdNeededError
 from tests.support.talk.coordination import MachineRunner
 

@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.controller import brokers
 from barnabas.metadata.image import BrokerImage
-from barnabas.metadata.records import BrokerChanged, BrokerRegistered, BrokerStarted
+from barnabas.metadata.metadata_records import BrokerChanged, BrokerRegistered, BrokerStarted
 from barnabas.model.errors import ApiError, ErrorCode
 from tests.support.talk.controller_talk import SESSION_MS, ControllerTalk
 

@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.controller import elections
 from barnabas.controller.elections import PREFERRED, UNCLEAN
-from barnabas.metadata.records import BrokerChanged
+from barnabas.metadata.metadata_records import BrokerChanged
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest
 from tests.support.talk.controller_talk import ControllerTalk

@@ -5,9 +5,9 @@ from collections import Counter
 import pytest
 
 from barnabas.controller.growth import factor_for
-from barnabas.controller.topics import add_partitions
+from barnabas.controller.topic_decisions import add_partitions
 from barnabas.metadata.features import WANTED_FACTOR_LEVEL
-from barnabas.metadata.records import FeatureLevelChanged
+from barnabas.metadata.metadata_records import FeatureLevelChanged
 from barnabas.model.ids import NodeId
 from tests.support.talk.controller_talk import TOPIC_NAME, ControllerTalk
 

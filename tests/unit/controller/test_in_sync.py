@@ -152,7 +152,7 @@ def test_a_partition_is_altered_once_a_request(talk: ControllerTalk) -> None:
 
 def test_a_leader_with_a_damaged_log_gives_up_to_somebody_in_sync(talk: ControllerTalk) -> None:
     talk.create([1, 2, 3], min_insync_replicas="3")
-    answer = talk.alter([2, 3], recovery_state=in_sync.GIVES_UP)
+    answer = talk.alter([2, 3], recovery_state=in_sync.LOG_DAMAGED)
     assert answer.error_code == ErrorCode.NEW_LEADER_ELECTED
     after = talk.partition()
     assert (after.leader, after.leader_epoch, after.isr) == (2, 1, [2, 3])
@@ -164,7 +164,7 @@ def test_nobody_gives_up_to_himself_to_nobody_or_to_a_stranger(
     talk: ControllerTalk, isr: list[int]
 ) -> None:
     talk.create([1, 2, 3])
-    answer = talk.alter(isr, recovery_state=in_sync.GIVES_UP)
+    answer = talk.alter(isr, recovery_state=in_sync.LOG_DAMAGED)
     assert answer.error_code == ErrorCode.INVALID_REQUEST
 
 
@@ -172,7 +172,7 @@ def test_a_leader_whose_disk_is_full_resigns_and_is_trusted_with_what_it_has(
     talk: ControllerTalk,
 ) -> None:
     talk.create([1, 2, 3], min_insync_replicas="3")
-    answer = talk.alter([2, 3], recovery_state=in_sync.RESIGNS)
+    answer = talk.alter([2, 3], recovery_state=in_sync.DISK_REFUSES)
     assert (answer.error_code, answer.leader_id) == (ErrorCode.NEW_LEADER_ELECTED, 2)
     after = talk.partition()
     assert (after.leader, after.leader_epoch, after.isr) == (2, 1, [2, 3])
@@ -183,5 +183,5 @@ def test_a_leader_whose_disk_is_full_resigns_and_is_trusted_with_what_it_has(
 @pytest.mark.parametrize("isr", [[], [1], [1, 2], [4]])
 def test_a_leader_resigns_only_to_other_replicas(talk: ControllerTalk, isr: list[int]) -> None:
     talk.create([1, 2, 3])
-    answer = talk.alter(isr, recovery_state=in_sync.RESIGNS)
+    answer = talk.alter(isr, recovery_state=in_sync.DISK_REFUSES)
     assert answer.error_code == ErrorCode.INVALID_REQUEST

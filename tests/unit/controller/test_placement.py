@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from barnabas.controller import topics
+from barnabas.controller import topic_decisions as topics
 from barnabas.controller.placement import (
     circle_of,
     leave_out_inactive,
@@ -13,7 +13,7 @@ from barnabas.controller.placement import (
     racks_of,
     spread,
 )
-from barnabas.metadata.records import TopicCreated
+from barnabas.metadata.metadata_records import TopicCreated
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import NodeId
 from tests.support.talk.controller_talk import ControllerTalk

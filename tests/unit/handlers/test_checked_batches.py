@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from barnabas.model.errors import ApiError, ErrorCode
-from barnabas.node import checking
-from barnabas.node.checking import Outcome, Waiting
-from barnabas.node.validation import RECORDS_MAX, UNPACKED_BYTES_MIN
+from barnabas.node.partitions import batch_checking as checking
+from barnabas.node.partitions.batch_checking import Outcome, Waiting
+from barnabas.node.partitions.batch_validation import RECORDS_MAX, UNPACKED_BYTES_MIN
 from barnabas.protocol import scanning
 from barnabas.protocol.compression import Codec, compress
 from barnabas.protocol.records import TRANSACTIONAL, Record, build, parse_header, repacked
@@ -23,7 +23,6 @@ from tests.support.talk.requests import (
     send_produce,
 )
 
-MESSAGE_TOO_LARGE, NOT_ENOUGH_REPLICAS, INVALID_RECORD = 10, 19, 87
 COMPACTED = {"cleanup.policy": "compact"}
 MANY = 5_000
 
@@ -59,7 +58,7 @@ def test_a_batch_of_more_records_than_are_opened_is_too_large(
     unpacked: list[bytes] = []
     monkeypatch.setattr(scanning, "decompress", lambda *given: unpacked.append(given[1]))
     result = produce(talk, "a", claiming(RECORDS_MAX + 1, bytes(1_000)))
-    assert result.error_code == MESSAGE_TOO_LARGE
+    assert result.error_code == ErrorCode.MESSAGE_TOO_LARGE
     assert "send smaller batches" in result.error_message
     assert not unpacked
 
@@ -71,7 +70,7 @@ def test_a_bomb_is_refused_and_not_parsed(
     create_topic(talk, "a", config=COMPACTED)
     monkeypatch.setattr(scanning.RecordCheck, "look", None)
     result = produce(talk, "a", claiming(1_000_000, bytes(UNPACKED_BYTES_MIN * 2), codec))
-    assert result.error_code == MESSAGE_TOO_LARGE
+    assert result.error_code == ErrorCode.MESSAGE_TOO_LARGE
     assert talk.node.find("a", 0).log.end_offset == 0
 
 
@@ -82,7 +81,7 @@ def test_more_records_than_the_bytes_can_hold_are_refused_before_they_are_parsed
     monkeypatch.setattr(scanning.RecordCheck, "look", None)
     result = produce(talk, "a", claiming(1_000, bytes(6_999)))
     assert (result.error_code, result.error_message) == (
-        INVALID_RECORD,
+        ErrorCode.INVALID_RECORD,
         "6999 bytes cannot hold 1000 records",
     )
 
@@ -93,17 +92,17 @@ def test_the_limit_of_bytes_grows_with_that_of_a_batch(talk: Dialogue) -> None:
     content = build([Record(0, START_MS, b"k", value)], codec=Codec.ZSTD)
     assert produce(talk, "a", content).error_code == 0
     create_topic(talk, "b", config=COMPACTED)
-    assert produce(talk, "b", content).error_code == MESSAGE_TOO_LARGE
+    assert produce(talk, "b", content).error_code == ErrorCode.MESSAGE_TOO_LARGE
 
 
-@pytest.mark.parametrize("short_way", [False, True])
+@pytest.mark.parametrize("fast_path", [False, True])
 @pytest.mark.parametrize("codec", Codec)
 def test_what_comes_behind_a_batch_that_is_checked_waits_in_line(
-    talk: Dialogue, codec: Codec, short_way: bool
+    talk: Dialogue, codec: Codec, fast_path: bool
 ) -> None:
     create_topic(talk, "a", config=COMPACTED)
     create_topic(talk, "b", config=COMPACTED)
-    talk.hold_scans, talk.short_way = True, short_way
+    talk.hold_scans, talk.fast_path = True, fast_path
     exchanges = [
         send_produce(talk, "a", many(codec=codec, producer=(7, 0, 0))),
         send_produce(talk, "a", batch(2, producer=(7, 0, MANY))),
@@ -147,7 +146,7 @@ def test_a_refused_batch_lets_those_behind_it_go_on(talk: Dialogue) -> None:
     behind = send_produce(talk, "a", batch(2))
     talk.release_scans()
     result = result_of(refused)
-    assert result.error_code == INVALID_RECORD
+    assert result.error_code == ErrorCode.INVALID_RECORD
     assert [error.batch_index for error in result.record_errors] == list(range(MANY))
     assert result_of(behind).base_offset == 0
 
@@ -175,7 +174,7 @@ def test_a_topic_that_is_deleted_while_a_batch_waits_for_it(talk: Dialogue) -> N
     delete_topic(talk, "a")
     create_topic(talk, "a", config=COMPACTED)
     talk.release_scans()
-    assert result_of(exchange).error_code == 3
+    assert result_of(exchange).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert offsets(talk) == []
 
 
@@ -185,7 +184,7 @@ def test_another_leader_meanwhile_is_told(talk: Dialogue) -> None:
     exchange = send_produce(talk, "a", many())
     talk.node.find("a", 0).leader_epoch += 1
     talk.release_scans()
-    assert result_of(exchange).error_code == 6
+    assert result_of(exchange).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def test_a_producer_that_is_gone_has_its_batch_written(talk: Dialogue) -> None:
@@ -205,11 +204,11 @@ def test_where_too_much_waits_producers_are_told_to_try_again(
     talk.hold_scans = True
     first = send_produce(talk, "a", many(producer=(7, 0, 0)))
     refused = send_produce(talk, "a", many(producer=(7, 0, MANY)))
-    assert result_of(refused).error_code == NOT_ENOUGH_REPLICAS
+    assert result_of(refused).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
     talk.release_scans()
     assert result_of(first).error_code == 0
     behind = produce(talk, "a", batch(1, producer=(7, 0, 2 * MANY)))
-    assert behind.error_code == NOT_ENOUGH_REPLICAS  # as the one before it
+    assert behind.error_code == ErrorCode.NOT_ENOUGH_REPLICAS  # as the one before it
     assert produce(talk, "a", many(producer=(7, 0, MANY))).base_offset == MANY
 
 
@@ -221,7 +220,7 @@ def test_timestamps_of_very_many_records_are_checked_in_line(talk: Dialogue) -> 
     assert exchange.waiting
     talk.release_scans()
     result = result_of(exchange)
-    assert result.error_code == 32
+    assert result.error_code == ErrorCode.INVALID_TIMESTAMP
     assert [error.batch_index for error in result.record_errors] == list(range(2_000))
 
 
@@ -237,7 +236,7 @@ def test_a_batch_whose_transaction_ends_while_it_waits_comes_too_late(
     waiting = Waiting(content, parse_header(content), START_MS, outcomes.append)
     talk.node.checking.enter(partition, "client", waiting)
     talk.settle()
-    partition.append_marker(bytearray(make_marker(producer_id, commit=False)), 1)
+    partition.leader.append_marker(bytearray(make_marker(producer_id, commit=False)), 1)
     talk.release_scans()
     (outcome,) = outcomes
     assert (outcome is content) == taken
@@ -259,6 +258,6 @@ def test_a_failure_of_ours_does_not_keep_those_behind_it_waiting(
         patch.setattr(checking, "checking", fail)
         talk.step_scan()
     talk.release_scans()
-    assert result_of(first).error_code == -1
+    assert result_of(first).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert result_of(second).base_offset == 0
-    assert talk.notices[-1].event == "a batch could not be checked and appended"
+    assert talk.notices[-1].event == "checking a batch failed"

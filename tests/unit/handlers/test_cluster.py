@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.handlers.registry import SERVED
+from barnabas.model.errors import ErrorCode
 from barnabas.protocol.codec import decode_exact
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
@@ -55,13 +56,13 @@ def test_a_version_from_the_future_is_answered_in_the_oldest(talk: Dialogue) -> 
     exchange = talk.send(named("later"), 99)
     assert exchange.content is not None
     answer = decode_exact(ApiVersionsResponse, 0, exchange.content, 4)
-    assert answer.error_code == 35
+    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
     assert [(k.api_key, k.min_version, k.max_version) for k in answer.api_keys] == [(18, 0, 4)]
 
 
 @pytest.mark.parametrize(("name", "version"), [("", "1"), ("a b", "1"), ("a", ""), ("-a", "1")])
 def test_software_without_a_name_is_refused(talk: Dialogue, name: str, version: str) -> None:
-    assert talk.ask(named(name, version), 3).error_code == 42
+    assert talk.ask(named(name, version), 3).error_code == ErrorCode.INVALID_REQUEST
 
 
 def test_the_cluster_is_described(tmp_path: Path) -> None:
@@ -75,7 +76,10 @@ def test_the_cluster_is_described(tmp_path: Path) -> None:
     assert plain.cluster_authorized_operations == -(1 << 31)
 
 
-@pytest.mark.parametrize(("kind", "code"), [(2, 114), (7, 115)])
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [(2, ErrorCode.MISMATCHED_ENDPOINT_TYPE), (7, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE)],
+)
 def test_controllers_are_not_to_be_found_here(talk: Dialogue, kind: int, code: int) -> None:
     answer = talk.ask(DescribeClusterRequest(endpoint_type=kind))
     assert (answer.error_code, answer.brokers) == (code, [])
@@ -158,9 +162,11 @@ def test_who_has_an_id_gets_another(talk: Dialogue) -> None:
 
 
 def test_sasl_is_out_of_place(talk: Dialogue) -> None:
-    assert talk.ask(SaslHandshakeRequest(mechanism="PLAIN")).error_code == 34
+    assert (
+        talk.ask(SaslHandshakeRequest(mechanism="PLAIN")).error_code == ErrorCode.ILLEGAL_SASL_STATE
+    )
     answer = talk.ask(SaslAuthenticateRequest(auth_bytes=b"x"))
-    assert answer.error_code == 34
+    assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
     assert "PLAINTEXT" in answer.error_message
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.handlers.produce_fetch.fetch import CHECK_WAIT_MS
+from barnabas.model.errors import ErrorCode
 from barnabas.model.steps import EVENT_UNITS
 from barnabas.protocol.records import batches
 from barnabas.storage.trust import BATCH_UNITS, BLOCK_BYTES, FETCH_ALLOWANCE_BYTES
@@ -27,7 +28,7 @@ def fill(talk: Dialogue, topic: str, count: int) -> None:
     create_topic(talk, topic)
     partition = talk.node.find(topic, 0)
     for _ in range(count):
-        partition.append(memoryview(bytearray(BATCH)), START_MS)
+        partition.leader.append(memoryview(bytearray(BATCH)), START_MS)
     talk.settle()
 
 
@@ -82,7 +83,7 @@ def test_a_check_that_takes_very_long_is_not_waited_for(cold: Dialogue) -> None:
 
 
 def test_what_was_written_since_the_start_is_served_at_once(cold: Dialogue) -> None:
-    cold.node.find("a", 0).append(memoryview(bytearray(BATCH)), START_MS)
+    cold.node.find("a", 0).leader.append(memoryview(bytearray(BATCH)), START_MS)
     cold.settle()
     assert offsets_in(fetch(cold, "a", COUNT).records) == [COUNT]
     assert not cold.scans
@@ -104,7 +105,7 @@ def test_damage_is_told_and_what_is_around_it_is_served(cold: Dialogue, bad: int
     cold.hold_scans = False
     assert offsets_in(fetch(cold, "a", 0).records)[0] == 0
     assert offsets_in(fetch(cold, "a", bad - 1).records) == [bad - 1]
-    assert fetch(cold, "a", bad).error_code == 2
+    assert fetch(cold, "a", bad).error_code == ErrorCode.CORRUPT_MESSAGE
     assert offsets_in(fetch(cold, "a", bad + 1).records)[0] == bad + 1
     assert [n.event for n in cold.notices if n.level == "error"] == ["stored records are damaged"]
 

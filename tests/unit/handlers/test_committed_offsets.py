@@ -32,11 +32,11 @@ ROUNDS = 100
 UNAVAILABLE = ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
-@pytest.fixture(params=["long", "short"])
+@pytest.fixture(params=["handler", "fast path"])
 def talk(tmp_path: Path, request: pytest.FixtureRequest) -> Dialogue:
     """Both ways that a commit can take must agree in everything."""
     talk = Dialogue(tmp_path, {"groups.offsets_partitions": 5})
-    talk.short_way = request.param == "short"
+    talk.fast_path = request.param == "fast path"
     find_coordinator(talk)
     return talk
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.model.errors import ErrorCode
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.messages import alter_configs, incremental_alter_configs
 from barnabas.protocol.messages.describe_configs import (
@@ -113,7 +114,12 @@ def test_brokers_are_described(talk: Dialogue) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "code"), [(TOPIC, "none", 3), (BROKER, "9", 42), (BROKER_LOGGER, "1", 42)]
+    ("kind", "name", "code"),
+    [
+        (TOPIC, "none", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (BROKER, "9", ErrorCode.INVALID_REQUEST),
+        (BROKER_LOGGER, "1", ErrorCode.INVALID_REQUEST),
+    ],
 )
 def test_what_has_no_configs(talk: Dialogue, kind: int, name: str, code: int) -> None:
     wanted = DescribeConfigsResource(resource_type=kind, resource_name=name)
@@ -153,15 +159,18 @@ def test_configs_are_set_added_to_and_deleted(talk: Dialogue) -> None:
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
-        ([("retention.ms", SET, "soon")], 40),
-        ([("retention.ms", SET, None)], 42),
-        ([("retention.ms", APPEND, "1")], 40),
-        ([("cleanup.policy", APPEND, "")], 40),
-        ([("no.such.config", SET, "1")], 40),
-        ([("no.such.config", APPEND, "1")], 40),
-        ([("retention.ms", 9, "1")], 42),
-        ([("retention.ms", SET, "1"), ("retention.ms", DELETE, None)], 42),
-        ([("min.compaction.lag.ms", SET, "5"), ("max.compaction.lag.ms", SET, "4")], 40),
+        ([("retention.ms", SET, "soon")], ErrorCode.INVALID_CONFIG),
+        ([("retention.ms", SET, None)], ErrorCode.INVALID_REQUEST),
+        ([("retention.ms", APPEND, "1")], ErrorCode.INVALID_CONFIG),
+        ([("cleanup.policy", APPEND, "")], ErrorCode.INVALID_CONFIG),
+        ([("no.such.config", SET, "1")], ErrorCode.INVALID_CONFIG),
+        ([("no.such.config", APPEND, "1")], ErrorCode.INVALID_CONFIG),
+        ([("retention.ms", 9, "1")], ErrorCode.INVALID_REQUEST),
+        ([("retention.ms", SET, "1"), ("retention.ms", DELETE, None)], ErrorCode.INVALID_REQUEST),
+        (
+            [("min.compaction.lag.ms", SET, "5"), ("max.compaction.lag.ms", SET, "4")],
+            ErrorCode.INVALID_CONFIG,
+        ),
     ],
 )
 def test_bad_changes_change_nothing(
@@ -185,7 +194,9 @@ def test_alter_configs_replaces_everything(talk: Dialogue) -> None:
     found = describe(talk, TOPIC, "a")
     assert found["segment.bytes"].config_source == OF_TOPIC
     assert found["retention.ms"].config_source == BY_DEFAULT
-    assert replace(talk, TOPIC, "a", **{"retention.ms": None}).error_code == 42
+    assert (
+        replace(talk, TOPIC, "a", **{"retention.ms": None}).error_code == ErrorCode.INVALID_REQUEST
+    )
 
 
 def test_one_bad_resource_spares_the_others(talk: Dialogue) -> None:
@@ -198,7 +209,7 @@ def test_one_bad_resource_spares_the_others(talk: Dialogue) -> None:
         for name in ("none", "a")
     ]
     request = incremental_alter_configs.IncrementalAlterConfigsRequest(resources=resources)
-    assert error_codes(talk.ask(request).responses) == [3, 0]
+    assert error_codes(talk.ask(request).responses) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0]
     assert describe(talk, TOPIC, "a")["retention.ms"].value == "7"
 
 
@@ -207,7 +218,7 @@ def test_a_smaller_limit_holds_at_once(talk: Dialogue) -> None:
     large = batch(value=bytes(5000))
     assert produce(talk, "a", large).error_code == 0
     alter(talk, TOPIC, "a", ("max.message.bytes", SET, "1000"))
-    assert produce(talk, "a", large).error_code == 10
+    assert produce(talk, "a", large).error_code == ErrorCode.MESSAGE_TOO_LARGE
     alter(talk, TOPIC, "a", ("max.message.bytes", DELETE, None))
     assert produce(talk, "a", large).error_code == 0
 
@@ -224,12 +235,18 @@ def test_brokers_pass_their_configs_on_to_topics(talk: Dialogue) -> None:
     create_topic(talk, "own", config={"max.message.bytes": "90000"})
     assert alter(talk, BROKER, "", ("message.max.bytes", SET, "1000")).error_code == 0
     large = batch(value=bytes(5000))
-    assert (produce(talk, "a", large).error_code, produce(talk, "own", large).error_code) == (10, 0)
+    assert (produce(talk, "a", large).error_code, produce(talk, "own", large).error_code) == (
+        ErrorCode.MESSAGE_TOO_LARGE,
+        0,
+    )
     assert alter(talk, BROKER, "1", ("message.max.bytes", SET, "9000")).error_code == 0
     assert produce(talk, "a", large).error_code == 0
 
 
-@pytest.mark.parametrize(("name", "code"), [("node.id", 42), ("no.such.config", 40)])
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("node.id", ErrorCode.INVALID_REQUEST), ("no.such.config", ErrorCode.INVALID_CONFIG)],
+)
 def test_what_is_fixed_on_a_broker(talk: Dialogue, name: str, code: int) -> None:
     altered = alter(talk, BROKER, "1", (name, SET, "2"))
     replaced = replace(talk, BROKER, "1", **{name: "2"})
@@ -298,7 +315,10 @@ def test_lists_of_brokers_are_added_to(talk: Dialogue) -> None:
     ]:
         assert alter(talk, BROKER, "", (name, APPEND, value)).error_code == 0
         assert describe(talk, BROKER, "")[name].value == wanted
-    assert alter(talk, BROKER, "", ("log.cleaner.threads", APPEND, "1")).error_code == 40
+    assert (
+        alter(talk, BROKER, "", ("log.cleaner.threads", APPEND, "1")).error_code
+        == ErrorCode.INVALID_CONFIG
+    )
 
 
 def test_tools_find_the_configs_that_they_read(tmp_path: Path) -> None:
@@ -343,7 +363,11 @@ def test_a_resource_that_is_named_twice(talk: Dialogue) -> None:
             )
             for name, value in (("a", "7"), ("b", "7"), ("a", "8"))
         ]
-        assert error_codes(talk.ask(request(resources=resources)).responses) == [42, 0, 42]
+        assert error_codes(talk.ask(request(resources=resources)).responses) == [
+            ErrorCode.INVALID_REQUEST,
+            0,
+            ErrorCode.INVALID_REQUEST,
+        ]
     assert describe(talk, TOPIC, "a")["retention.ms"].config_source == BY_DEFAULT
     assert describe(talk, TOPIC, "b")["retention.ms"].value == "7"
 
@@ -355,5 +379,5 @@ def test_a_config_that_is_named_twice(talk: Dialogue) -> None:
         resource_type=TOPIC, resource_name="a", configs=entries
     )
     answer = talk.ask(alter_configs.AlterConfigsRequest(resources=[resource]))
-    assert error_codes(answer.responses) == [42]
+    assert error_codes(answer.responses) == [ErrorCode.INVALID_REQUEST]
     assert describe(talk, TOPIC, "a")["retention.ms"].config_source == BY_DEFAULT

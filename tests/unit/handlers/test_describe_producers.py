@@ -3,7 +3,7 @@
 from typing import Any
 
 from barnabas.model.errors import ErrorCode
-from barnabas.node.markers import Marker, write_marker
+from barnabas.node.coordination.marker_writing import Marker, write_marker
 from barnabas.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from barnabas.protocol.records import TRANSACTIONAL
 from tests.support.talk.dialogue import START_MS, Dialogue
@@ -38,7 +38,7 @@ def test_every_producer_of_a_partition(talk: Dialogue) -> None:
     produce(talk, "a", batch(3, producer=(5, 2, 0)))
     partition = talk.node.find("a", 0)
     content = batch(2, producer=(6, 1, 4), attributes=TRANSACTIONAL)
-    partition.append(memoryview(content), talk.now_ms)
+    partition.leader.append(memoryview(content), talk.now_ms)
     write_marker(talk.node, "a", 0, Marker(7, 8, True, 9), START_MS + 50)
     talk.settle()
     expected = {

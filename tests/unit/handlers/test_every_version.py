@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from barnabas.handlers.registry import SERVED
-from barnabas.model.errors import WireError
+from barnabas.model.errors import ErrorCode, WireError
 from barnabas.protocol.apis import APIS
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -250,10 +250,10 @@ def test_a_plain_request_is_answered(talk: Dialogue, key: int, version: int) -> 
     assert type(exchange.answer).__name__ == APIS[key].response
 
 
-@pytest.mark.parametrize("short_way", [False, True])
+@pytest.mark.parametrize("fast_path", [False, True])
 @pytest.mark.parametrize("version", range(3, 14))
-def test_produce_in_every_version(talk: Dialogue, version: int, short_way: bool) -> None:
-    talk.short_way = short_way
+def test_produce_in_every_version(talk: Dialogue, version: int, fast_path: bool) -> None:
+    talk.fast_path = fast_path
     topic_id = create_topic(talk, "old")
     topic: str | bytes = topic_id if version >= 13 else "old"
     result = produce(talk, topic, batch(3), version=version)
@@ -273,7 +273,7 @@ def test_fetch_in_every_version(talk: Dialogue, version: int) -> None:
     result = fetch(talk, topic, version=version)
     assert (result.error_code, result.high_watermark) == (0, 3)
     assert result.records[16:] == sent[16:]
-    assert fetch(talk, topic, 9, version=version).error_code == 1
+    assert fetch(talk, topic, 9, version=version).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 @pytest.mark.parametrize("key", [key for key in SERVED if key != 18])

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.model.errors import ErrorCode
 from barnabas.protocol.messages import fetch as messages
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from barnabas.protocol.records import batches
@@ -55,11 +56,11 @@ def test_the_end_has_nothing_and_beyond_is_an_error(filled: Dialogue) -> None:
     at_end = fetch(filled, "a", 50)
     assert (at_end.error_code, at_end.records) == (0, b"")
     beyond = fetch(filled, "a", 51)
-    assert (beyond.error_code, beyond.records) == (1, b"")
+    assert (beyond.error_code, beyond.records) == (ErrorCode.OFFSET_OUT_OF_RANGE, b"")
     assert (beyond.high_watermark, beyond.log_start_offset) == (-1, -1)  # as in Kafka
     assert (at_end.aborted_transactions, beyond.aborted_transactions) == (None, None)
     assert fetch(filled, "none").aborted_transactions == []
-    assert fetch(filled, "a", -1).error_code == 1
+    assert fetch(filled, "a", -1).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 @pytest.mark.parametrize(
@@ -100,10 +101,10 @@ def test_the_limit_is_for_all_partitions_together(talk: Dialogue) -> None:
 
 def test_unknown_places(talk: Dialogue) -> None:
     topic_id = create_topic(talk, "a")
-    assert fetch(talk, "none").error_code == 3
-    assert fetch(talk, b"n" * 16).error_code == 100
+    assert fetch(talk, "none").error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert fetch(talk, b"n" * 16).error_code == ErrorCode.UNKNOWN_TOPIC_ID
     request = fetch_request(topic_id, partition=7)
-    assert result_of(talk.send(request)).error_code == 3
+    assert result_of(talk.send(request)).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_leader_epochs_are_checked(filled: Dialogue) -> None:
@@ -131,7 +132,7 @@ def test_a_fetch_waits_no_longer_than_it_says(filled: Dialogue) -> None:
     exchange = filled.send(fetch_request("a", 50, max_wait_ms=500), 12)
     filled.pass_time(500)
     assert (result_of(exchange).error_code, result_of(exchange).records) == (0, b"")
-    assert not filled.node.partitions[next(iter(filled.node.partitions))].watchers
+    assert not filled.node.partitions[next(iter(filled.node.partitions))].watermark.watchers
 
 
 def test_a_fetch_waits_for_as_many_bytes_as_it_says(filled: Dialogue) -> None:
@@ -157,7 +158,7 @@ def test_some_fetches_do_not_wait(filled: Dialogue, limits: dict[str, int]) -> N
 
 def test_an_error_does_not_wait(filled: Dialogue) -> None:
     exchange = filled.send(fetch_request("a", 99, max_wait_ms=500), 12)
-    assert result_of(exchange).error_code == 1
+    assert result_of(exchange).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 def test_records_are_shown_once_they_are_safe(talk: Dialogue) -> None:

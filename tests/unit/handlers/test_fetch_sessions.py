@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.model.errors import ErrorCode
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from barnabas.protocol.messages.fetch import (
     FetchPartition,
@@ -182,7 +183,7 @@ def test_unknown_sessions_and_epochs_out_of_step(consumer: Consumer) -> None:
 
 def test_a_session_by_name_does_not_go_on_by_id(consumer: Consumer) -> None:
     consumer.version = 13
-    assert consumer.send().answer.error_code == 106
+    assert consumer.send().answer.error_code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
 
 
 def test_the_final_epoch_ends_a_session(consumer: Consumer) -> None:
@@ -192,8 +193,8 @@ def test_the_final_epoch_ends_a_session(consumer: Consumer) -> None:
     assert (last.error_code, last.session_id) == (0, 0)
     assert set(told(last)) == {("a", 0)}
     consumer.session_id, consumer.epoch = session_id, 1
-    assert consumer.send().answer.error_code == 70
-    assert not any(p.watchers for p in consumer.talk.node.partitions.values())
+    assert consumer.send().answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert not any(p.watermark.watchers for p in consumer.talk.node.partitions.values())
 
 
 def test_a_new_session_ends_the_one_it_names(consumer: Consumer) -> None:
@@ -210,7 +211,7 @@ def test_a_session_closed_while_it_waits_leaves_nothing_behind(consumer: Consume
     consumer.send(("b", 0, 0))
     consumer.talk.pass_time(500)
     assert not waiting.waiting
-    assert not any(p.watchers for p in consumer.talk.node.partitions.values())
+    assert not any(p.watermark.watchers for p in consumer.talk.node.partitions.values())
 
 
 def test_the_oldest_session_makes_room(tmp_path: Path) -> None:
@@ -221,7 +222,7 @@ def test_the_oldest_session_makes_room(tmp_path: Path) -> None:
     second.fetch(("a", 0, 0))
     first.fetch()
     third.fetch(("a", 0, 0))
-    assert second.send().answer.error_code == 70
+    assert second.send().answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert first.fetch() == third.fetch() == {}
     assert len(talk.node.sessions) == 2
 
@@ -248,7 +249,7 @@ def test_a_topic_made_again_under_its_name_is_followed(consumer: Consumer) -> No
     waiting = consumer.send(wait_ms=500)
     talk.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name="b")]))
     assert {place: p.error_code for place, p in told(waiting.answer).items()} == {("b", 0): 3}
-    assert consumer.fetch()[("b", 0)].error_code == 3
+    assert consumer.fetch()[("b", 0)].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     create_topic(talk, "b")
     assert consumer.fetch()[("b", 0)].error_code == 0
     waiting = consumer.send(wait_ms=500)

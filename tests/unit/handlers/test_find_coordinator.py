@@ -57,7 +57,7 @@ def test_those_who_ask_at_the_same_time_wait_for_the_same_topic(talk: Dialogue) 
 def test_share_groups_are_not_there_yet(talk: Dialogue) -> None:
     request = FindCoordinatorRequest(key_type=SHARE, coordinator_keys=["a"])
     (found,) = talk.ask(request).coordinators
-    assert (found.error_code, found.node_id) == (42, -1)
+    assert (found.error_code, found.node_id) == (ErrorCode.INVALID_REQUEST, -1)
 
 
 def test_an_internal_topic_that_is_asked_for_by_name_is_made_properly(talk: Dialogue) -> None:
@@ -67,12 +67,12 @@ def test_an_internal_topic_that_is_asked_for_by_name_is_made_properly(talk: Dial
     assert (len(made.partitions), made.config["cleanup.policy"]) == (50, "compact")
 
 
-@pytest.mark.parametrize("short_way", [False, True])
-def test_only_the_broker_writes_to_internal_topics(talk: Dialogue, short_way: bool) -> None:
+@pytest.mark.parametrize("fast_path", [False, True])
+def test_only_the_broker_writes_to_internal_topics(talk: Dialogue, fast_path: bool) -> None:
     talk.ask(FindCoordinatorRequest(coordinator_keys=["a"]))
-    talk.short_way = short_way
+    talk.fast_path = fast_path
     result = produce(talk, talk.node.image.topics["__consumer_offsets"].topic_id)
-    assert result.error_code == 17
+    assert result.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert talk.node.by_topic_name["__consumer_offsets"][0].log.end_offset == 0
 
 
@@ -80,7 +80,7 @@ def test_internal_topics_cannot_be_deleted(talk: Dialogue) -> None:
     talk.ask(FindCoordinatorRequest(coordinator_keys=["a"]))
     state = DeleteTopicState(name="__consumer_offsets")
     (result,) = talk.ask(DeleteTopicsRequest(topics=[state])).responses
-    assert result.error_code == 44
+    assert result.error_code == ErrorCode.POLICY_VIOLATION
     assert "__consumer_offsets" in talk.node.image.topics
 
 

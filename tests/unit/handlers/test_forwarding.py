@@ -1,21 +1,25 @@
 """Requests that the controller decides, asked of a broker that is not the controller."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from barnabas.effects import Address, Ask
-from barnabas.handlers.forwarding import FORWARDED, refuse
-from barnabas.handlers.registry import dispatch
-from barnabas.model.errors import ErrorCode
+from barnabas.handlers.context import RequestContext
+from barnabas.handlers.forwarding import refuse
+from barnabas.handlers.registry import FORWARDED, SERVED, dispatch
+from barnabas.model.callers import CLIENT_LISTENER, Caller, Listener, Principal
+from barnabas.model.errors import ErrorCode, WireError
 from barnabas.model.ids import NodeId
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
 from barnabas.node.node import Node
-from barnabas.protocol.apis import APIS, request_class, response_class
+from barnabas.protocol.apis import APIS, KEYS, request_class, response_class
 from barnabas.protocol.codec import decode_exact, encoder
+from barnabas.protocol.envelopes import read_envelope, write_envelope, write_principal
 from barnabas.protocol.headers import RequestHeader, response_header
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages import alter_configs, incremental_alter_configs, request_header
@@ -24,14 +28,21 @@ from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsTopic,
 )
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from barnabas.protocol.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
 from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
 )
 from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from barnabas.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from barnabas.protocol.messages.update_features import UpdateFeaturesRequest
-from tests.support.talk.dialogue import Dialogue
+from tests.support.talk.dialogue import CLIENT, PEER, Dialogue
+from tests.support.talk.rows import with_handler
+from tests.support.talk.together import Together
 
 BROKER_ID, CONTROLLER_ID = NodeId(1), NodeId(2)
 CONTROLLER_AT = Address("controller", 9192)
@@ -57,12 +68,12 @@ class Two:
         (ask,) = self.broker.asked
         return ask
 
-    def carry(self) -> None:
+    def carry(self, *, in_envelope: bool = True) -> None:
         """Take a question to the controller, and its answer back."""
-        ask = self.asked
+        ask = self.asked.enveloped() if in_envelope else self.asked
         assert ask.address == CONTROLLER_AT
         heard: list[list[Chunk]] = []
-        answer, _ = dispatch(self.controller.node, framed(ask), "10.0.0.1", 0, peer=True)
+        answer, _ = dispatch(self.controller.node, framed(ask), PEER, 0)
         if isinstance(answer, Pending):
             answer.when_done(heard.append)
             self.controller.settle()
@@ -107,12 +118,15 @@ def set_configs(kind: int, name: str) -> incremental_alter_configs.IncrementalAl
 # --- the way there and back ---
 
 
+@pytest.mark.parametrize("in_envelope", [True, False])
 @pytest.mark.parametrize("version", range(2, 8))
-def test_the_controller_decides_and_the_client_hears_it(two: Two, version: int) -> None:
+def test_the_controller_decides_and_the_client_hears_it(
+    two: Two, version: int, *, in_envelope: bool
+) -> None:
     exchange = two.broker.send(create("a"), version)
     assert exchange.waiting
     assert (two.asked.api_key, two.asked.api_version) == (19, version)
-    two.carry()
+    two.carry(in_envelope=in_envelope)
     (topic,) = exchange.answer.topics  # under the client's own correlation id
     assert (topic.name, topic.error_code) == ("a", 0)
     assert "a" in two.controller.node.image.topics
@@ -162,14 +176,17 @@ def test_slow_questions_have_lanes_of_their_own(two: Two) -> None:
 # --- a controller of another release ---
 
 
-def test_a_controller_that_serves_less_is_asked_in_its_own_version(two: Two) -> None:
+@pytest.mark.parametrize("in_envelope", [True, False])
+def test_a_controller_that_serves_less_is_asked_in_its_own_version(
+    two: Two, *, in_envelope: bool
+) -> None:
     exchange = two.broker.send(create("a"), 7)
     assert two.asked.for_versions is not None
     other = two.asked.for_versions(2, 5)
     assert other is not None
     assert (other.api_key, other.api_version, other.lane) == (19, 5, two.asked.lane)
     two.broker.asked[:] = [other]
-    two.carry()
+    two.carry(in_envelope=in_envelope)
     (topic,) = exchange.answer.topics  # in version 7, whose topic ids the controller does not know
     assert (topic.name, topic.error_code) == ("a", 0)
 
@@ -194,6 +211,130 @@ def test_a_version_that_cannot_say_it_all_is_not_used(two: Two) -> None:
     assert exchange.answer.responses[0].error_code == ErrorCode.UNSUPPORTED_VERSION
 
 
+# --- who the client is ---
+
+ALICE = Caller(Principal("User", "alice"), Listener("SASL_SSL"), "192.0.2.7")
+BOB = Caller(Principal("User", "bob"), CLIENT_LISTENER, "2001:db8::9")
+
+
+class Three:
+    """Three brokers that talk to each other; the third is the controller."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.brokers = Together(folder)
+        leads = property(lambda node: node.node_id == 3)
+        monkeypatch.setattr(Node, "is_controller", leads)
+        monkeypatch.setattr(Node, "controller_id", property(lambda _: NodeId(3)))
+        self.seen: list[RequestContext] = []
+        monkeypatch.setitem(SERVED, 20, with_handler(SERVED[20], self._delete_topics))
+
+    def _delete_topics(
+        self, node: Node, _: DeleteTopicsRequest, context: RequestContext
+    ) -> DeleteTopicsResponse:
+        assert node.node_id == 3
+        self.seen.append(context)
+        return DeleteTopicsResponse(throttle_time_ms=7)
+
+
+@pytest.fixture
+def three(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Three:
+    return Three(tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("version", [1, 6])
+@pytest.mark.parametrize(("broker", "caller"), [(1, ALICE), (2, BOB), (3, ALICE)])
+def test_the_controller_sees_the_client(
+    three: Three, broker: int, caller: Caller, version: int
+) -> None:
+    talk = three.brokers[broker]
+    talk.caller = caller
+    assert talk.ask(DeleteTopicsRequest(), version).throttle_time_ms == 7
+    (context,) = three.seen
+    assert (context.caller, context.client_id, context.version) == (caller, "dialogue", version)
+    assert not context.caller.listener.is_peer
+    assert [key for _, _, key in three.brokers.asked] == ([20] if broker != 3 else [])
+
+
+def envelope(request: Message, version: int, **parts: Any) -> EnvelopeRequest:
+    header = RequestHeader(KEYS[type(request).__name__], version, 5, "client", 0)
+    body = encoder(type(request), version)(request)
+    made = decode_exact(EnvelopeRequest, 0, write_envelope(header, body, ALICE))
+    for name, value in parts.items():
+        setattr(made, name, value)
+    return made
+
+
+def opened(two: Two, request: EnvelopeRequest, caller: Caller = PEER) -> EnvelopeResponse:
+    ask = Ask(CONTROLLER_AT, "", 58, 0, encoder(EnvelopeRequest, 0)(request), 0, lambda _: None)
+    chunks, _ = dispatch(two.controller.node, framed(ask), caller, 0)
+    assert isinstance(chunks, list)
+    content = b"".join(bytes(chunk) for chunk in chunks)  # type: ignore[arg-type]
+    return decode_exact(EnvelopeResponse, 0, content[5:])
+
+
+def test_a_client_may_not_send_an_envelope(two: Two) -> None:
+    with pytest.raises(WireError, match="Envelope is not served"):
+        opened(two, envelope(create("a"), 7), CLIENT)
+
+
+@pytest.mark.parametrize(
+    ("request_", "code"),
+    [
+        (envelope(DescribeConfigsRequest(), 4), ErrorCode.INVALID_REQUEST),
+        (envelope(create("a"), 7, request_data=b""), ErrorCode.INVALID_REQUEST),
+        (envelope(create("a"), 7, request_data=b"\0\x13\0\x63" + bytes(9)), 42),
+        (envelope(create("a"), 7, client_host_address=b"\x01"), ErrorCode.INVALID_REQUEST),
+        (envelope(create("a"), 7, request_principal=None), 97),
+        (envelope(create("a"), 7, request_principal=b"\0\x09"), 97),
+        (envelope(create("a"), 7, request_principal=b"\0\0\x05ab"), 97),
+    ],
+)
+def test_an_invalid_envelope_is_refused(two: Two, request_: EnvelopeRequest, code: int) -> None:
+    assert opened(two, request_) == EnvelopeResponse(error_code=code)
+    assert not two.controller.node.image.topics
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [(41, ErrorCode.NOT_CONTROLLER), (97, ErrorCode.UNKNOWN_SERVER_ERROR), (9999, -1)],
+)
+def test_the_controller_refuses_an_envelope(two: Two, code: int, told: int) -> None:
+    exchange = two.broker.send(create("a"))
+    refusal = encoder(EnvelopeResponse, 0)(EnvelopeResponse(error_code=code))
+    two.asked.enveloped().done(memoryview(refusal))
+    assert [topic.error_code for topic in exchange.answer.topics] == [told]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\0\0\0\x63\0"])
+def test_an_envelope_without_the_response(two: Two, content: bytes | None) -> None:
+    exchange = two.broker.send(create("a"))
+    reply = encoder(EnvelopeResponse, 0)(EnvelopeResponse(response_data=content))
+    two.asked.enveloped().done(memoryview(reply))
+    assert [topic.error_code for topic in exchange.answer.topics] == [ErrorCode.NOT_CONTROLLER]
+
+
+@pytest.mark.parametrize(
+    ("host", "arrives"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8::9", "2001:db8::9"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("fe80::1%eth0", "fe80::1"),
+        ("a-name", ""),
+    ],
+)
+def test_hosts_travel_as_addresses(host: str, arrives: str) -> None:
+    header = RequestHeader(19, 7, 5, None, 0)
+    written = write_envelope(header, b"body", replace(ALICE, host=host))
+    caller, frame = read_envelope(decode_exact(EnvelopeRequest, 0, written))
+    assert caller == replace(ALICE, host=arrives)
+    assert bytes(frame).endswith(b"body")
+
+
+def test_the_principal_is_written_as_kafka_writes_it() -> None:
+    assert write_principal(BOB) == b"\0\0" + b"\x05User" + b"\x04bob" + b"\0\0" + b"PLAINTEXT"
+
+
 # --- where there is no controller ---
 
 
@@ -210,10 +351,11 @@ def test_the_controller_is_lost(two: Two) -> None:
     assert [topic.error_code for topic in exchange.answer.topics] == [ErrorCode.NOT_CONTROLLER]
 
 
-def test_who_is_taken_for_the_controller_and_is_not_refuses(two: Two) -> None:
+@pytest.mark.parametrize("in_envelope", [True, False])
+def test_a_broker_that_is_no_longer_the_controller_refuses(two: Two, *, in_envelope: bool) -> None:
     exchange = two.broker.send(create("a"))
     two.controller_id = NodeId(3)
-    two.carry()
+    two.carry(in_envelope=in_envelope)
     assert not two.controller.asked, "it was passed on once more"
     assert [topic.error_code for topic in exchange.answer.topics] == [ErrorCode.NOT_CONTROLLER]
 
@@ -248,7 +390,7 @@ ITEM_BY_ITEM: dict[int, Callable[[int], Message]] = {
 
 ACROSS = [
     pytest.param(key, version, id=f"{APIS[key].name}-{version}")
-    for key in FORWARDED
+    for key in sorted(FORWARDED)
     for version in range(APIS[key].low, APIS[key].high + 1)
 ]
 
@@ -263,10 +405,6 @@ def found_codes(message: Any) -> list[int]:
         for item in value if isinstance(value, list) else ():
             found += found_codes(item) if isinstance(item, Message) else []
     return found
-
-
-def test_names_and_keys_agree() -> None:
-    assert {key: APIS[key].name for key in FORWARDED} == FORWARDED
 
 
 @pytest.mark.parametrize(("key", "version"), ACROSS)

@@ -76,5 +76,9 @@ def test_answers_wait_until_the_groups_are_gone_for_good(talk: Dialogue) -> None
     listing = talk.send(ListGroupsRequest())
     assert (deletion.waiting, listing.waiting) == (True, True)
     talk.release_syncs()
-    assert [result.error_code for result in deletion.answer.results] == [0, 0, 69]
+    assert [result.error_code for result in deletion.answer.results] == [
+        0,
+        0,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+    ]
     assert len(listing.answer.groups) == len(GROUPS) - 2

@@ -4,17 +4,18 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.model.errors import ErrorCode
 from tests.support.talk.dialogue import Dialogue
 from tests.support.talk.requests import batch, create_topic, fetch, produce, send_produce
 
 SEQUENCE_MAX = (1 << 31) - 1
 
 
-@pytest.fixture(params=["long", "short"])
+@pytest.fixture(params=["handler", "fast path"])
 def talk(tmp_path: Path, request: pytest.FixtureRequest) -> Dialogue:
     """Both ways that a request can take must agree in everything."""
     made = Dialogue(tmp_path)
-    made.short_way = request.param == "short"
+    made.fast_path = request.param == "fast path"
     return made
 
 
@@ -40,21 +41,21 @@ def test_each_of_the_last_five_is_known_again(producer: Dialogue) -> None:
 
 
 def test_what_is_older_is_out_of_order(producer: Dialogue) -> None:
-    assert send(producer, 2, 2) == (45, -1)
+    assert send(producer, 2, 2) == (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
 
 
 @pytest.mark.parametrize(("sequence", "count"), [(15, 1), (13, 1), (12, 3), (0, 1)])
 def test_what_does_not_follow_is_out_of_order(
     producer: Dialogue, sequence: int, count: int
 ) -> None:
-    assert send(producer, sequence, count) == (45, -1)
+    assert send(producer, sequence, count) == (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
     assert send(producer, 14) == (0, 14)
 
 
 def test_epochs_go_up_and_start_at_0(producer: Dialogue) -> None:
-    assert send(producer, 14, epoch=1) == (45, -1)
+    assert send(producer, 14, epoch=1) == (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
     assert send(producer, 0, epoch=1) == (0, 14)
-    assert send(producer, 14, epoch=0) == (47, -1)
+    assert send(producer, 14, epoch=0) == (ErrorCode.INVALID_PRODUCER_EPOCH, -1)
     assert send(producer, 1, epoch=1) == (0, 15)
 
 
@@ -83,7 +84,7 @@ def test_producers_are_remembered_over_restarts(producer: Dialogue, crash: bool)
     producer.restart(crash=crash)
     for number in range(2, 7):
         assert send(producer, 2 * number, 2) == (0, 2 * number)
-    assert send(producer, 15) == (45, -1)
+    assert send(producer, 15) == (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
     assert send(producer, 14) == (0, 14)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from barnabas.handlers.produce_fetch import list_offsets
+from barnabas.model.errors import ErrorCode
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -74,28 +75,29 @@ def test_a_large_batch_is_not_unpacked_within_an_event(talk: Dialogue, codec: Co
     assert [r.offset for r in answers(exchange)] == [1]
 
 
-def test_a_topic_that_is_deleted_meanwhile_is_not_known_any_more(
-    talk: Dialogue, large: bytes
-) -> None:
+def deleted_meanwhile(talk: Dialogue, large: bytes) -> Exchange:
+    """Look up a time in a topic that is deleted while the scan runs."""
     create_topic(talk, "a")
     produce(talk, "a", large)
     talk.hold_scans = True
     exchange = ask_for(talk, 1, LAST_MS)
     talk.step_scan()
     delete_topic(talk, "a")
+    return exchange
+
+
+def test_a_topic_that_is_deleted_meanwhile_is_not_known_any_more(
+    talk: Dialogue, large: bytes
+) -> None:
+    exchange = deleted_meanwhile(talk, large)
     talk.release_scans()
-    assert [r.error_code for r in answers(exchange)] == [3]
+    assert [r.error_code for r in answers(exchange)] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
 def test_a_topic_that_is_made_anew_meanwhile_is_looked_at_anew(
     talk: Dialogue, large: bytes
 ) -> None:
-    create_topic(talk, "a")
-    produce(talk, "a", large)
-    talk.hold_scans = True
-    exchange = ask_for(talk, 1, LAST_MS)
-    talk.step_scan()
-    delete_topic(talk, "a")
+    exchange = deleted_meanwhile(talk, large)
     create_topic(talk, "a")
     produce(talk, "a", bytes(make_batch(3, timestamp=LAST_MS + 5)))
     talk.release_scans()
@@ -115,7 +117,14 @@ def test_a_client_that_is_gone_ends_its_look_up(talk: Dialogue, large: bytes) ->
     assert talk.node.looked_up == 0
 
 
-@pytest.mark.parametrize(("version", "code"), [(4, 5), (5, 78), (11, 78)])
+@pytest.mark.parametrize(
+    ("version", "code"),
+    [
+        (4, ErrorCode.LEADER_NOT_AVAILABLE),
+        (5, ErrorCode.OFFSET_NOT_AVAILABLE),
+        (11, ErrorCode.OFFSET_NOT_AVAILABLE),
+    ],
+)
 def test_where_too_many_wait_the_client_is_told_to_ask_again(
     talk: Dialogue, large: bytes, monkeypatch: pytest.MonkeyPatch, version: int, code: int
 ) -> None:

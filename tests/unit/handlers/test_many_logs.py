@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from barnabas.model.errors import ErrorCode
-from barnabas.node.local_topics import OPENED_AT_ONCE
+from barnabas.node.cluster.local_topics import OPENED_AT_ONCE
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.support.talk.dialogue import Dialogue, Exchange
 from tests.support.talk.requests import create_topic, delete_topic, produce

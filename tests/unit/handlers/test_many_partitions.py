@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from barnabas.handlers.produce_fetch.produce import BATCHES_AN_EVENT
-from barnabas.node import checking
+from barnabas.node.partitions import batch_checking as checking
 from barnabas.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -58,7 +58,7 @@ def test_an_event_appends_to_so_many_partitions_and_no_more(parts: Dialogue, ack
 def test_the_next_request_comes_behind_what_still_waits(parts: Dialogue) -> None:
     first, second = send(parts, 0), send(parts, 1)
     last = COUNT - 1
-    parts.short_way = True
+    parts.fast_path = True
     single = send(parts, 2, range(last, COUNT))
     assert [each.waiting for each in (first, second, single)] == [True] * 3
     parts.release_scans()

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.model.errors import ErrorCode
 from barnabas.model.ids import NO_TOPIC_ID
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -60,13 +61,16 @@ def test_a_topic_is_made_on_demand_and_answered_at_once(talk: Dialogue, version:
 
 def test_a_topic_is_not_made_for_who_does_not_want_it(talk: Dialogue) -> None:
     (found,) = ask(talk, "new", create=False)
-    assert (found.error_code, found.topic_id) == (3, NO_TOPIC_ID)
+    assert (found.error_code, found.topic_id) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NO_TOPIC_ID)
     assert talk.node.image.topics == {}
 
 
 def test_a_topic_is_not_made_where_the_broker_does_not_allow_it(tmp_path: Path) -> None:
     talk = Dialogue(tmp_path, {"broker.auto_create_topics": False})
-    assert [topic.error_code for topic in ask(talk, "new", "..")] == [3, 17]
+    assert [topic.error_code for topic in ask(talk, "new", "..")] == [
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+    ]
 
 
 def test_a_topic_is_announced_only_once_it_is_served(talk: Dialogue) -> None:
@@ -85,19 +89,19 @@ def test_a_topic_is_announced_only_once_it_is_served(talk: Dialogue) -> None:
 @pytest.mark.parametrize("name", BAD_NAMES)
 def test_names_that_no_topic_can_have(talk: Dialogue, name: str) -> None:
     (found,) = ask(talk, name)
-    assert (found.error_code, found.name) == (17, name)
+    assert (found.error_code, found.name) == (ErrorCode.INVALID_TOPIC_EXCEPTION, name)
     assert talk.node.image.topics == {}
 
 
 def test_a_dot_and_an_underscore_collide(talk: Dialogue) -> None:
     create_topic(talk, "a_b")
     (found,) = ask(talk, "a.b")
-    assert found.error_code == 17
+    assert found.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
 def test_good_and_bad_names_are_answered_each_by_itself(talk: Dialogue) -> None:
     found = ask(talk, "good", "..", "also.good")
-    assert [topic.error_code for topic in found] == [0, 17, 0]
+    assert [topic.error_code for topic in found] == [0, ErrorCode.INVALID_TOPIC_EXCEPTION, 0]
 
 
 @pytest.mark.parametrize("name", [None, ""], ids=["null", "empty, as Java's Admin sends it"])
@@ -106,13 +110,20 @@ def test_topics_by_id(talk: Dialogue, name: str | None) -> None:
     found = ask_by_id(talk, topic_id, name=name)
     assert (found.error_code, found.name, found.topic_id) == (0, "a", topic_id)
     unknown = ask_by_id(talk, b"u" * 16, name=name)
-    assert (unknown.error_code, unknown.name, unknown.topic_id) == (100, None, b"u" * 16)
+    assert (unknown.error_code, unknown.name, unknown.topic_id) == (
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        None,
+        b"u" * 16,
+    )
 
 
 @pytest.mark.parametrize("version", [10, 11])
 def test_ids_are_refused_where_an_answer_needs_a_name(talk: Dialogue, version: int) -> None:
     topic_id = create_topic(talk, "a")
-    assert ask_by_id(talk, topic_id, name=None, version=version).error_code == 42
+    assert (
+        ask_by_id(talk, topic_id, name=None, version=version).error_code
+        == ErrorCode.INVALID_REQUEST
+    )
 
 
 def test_operations_are_listed_for_who_asks(talk: Dialogue) -> None:

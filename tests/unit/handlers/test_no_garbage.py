@@ -46,7 +46,7 @@ def exchange_once(talk: Dialogue, offset: int) -> None:
 
 def test_a_transaction_is_freed_at_once(talk: Dialogue, monkeypatch: pytest.MonkeyPatch) -> None:
     markers = Markers()
-    monkeypatch.setattr("barnabas.node.markers.write_marker", markers.write)
+    monkeypatch.setattr("barnabas.node.coordination.marker_writing.write_marker", markers.write)
     create_topic(talk, "a")
     find_coordinator(talk)
     producer = initialize(talk)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.model.errors import ErrorCode
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -120,7 +121,10 @@ def test_the_leader_epoch_is_told_and_checked(talk: Dialogue) -> None:
 
     assert (ask(EARLIEST, -1).leader_epoch, ask(LATEST, 1).leader_epoch) == (0, 1)
     assert ask(START_MS, 1).leader_epoch == 0
-    assert (ask(LATEST, 0).error_code, ask(LATEST, 2).error_code) == (74, 75)
+    assert (ask(LATEST, 0).error_code, ask(LATEST, 2).error_code) == (
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+    )
 
 
 def test_records_are_deleted_up_to_an_offset(talk: Dialogue) -> None:
@@ -129,7 +133,7 @@ def test_records_are_deleted_up_to_an_offset(talk: Dialogue) -> None:
     assert delete_records(talk, 4) == (0, 4)
     assert list_offset(talk, "a", EARLIEST)[1] == 4
     assert list_offset(talk, "a", START_MS) == (0, 4, START_MS + 4)
-    assert fetch(talk, "a", 3).error_code == 1
+    assert fetch(talk, "a", 3).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
     assert fetch(talk, "a", 4).log_start_offset == 4
     assert delete_records(talk, 2) == (0, 4)
     assert delete_records(talk, 11) == (1, -1)

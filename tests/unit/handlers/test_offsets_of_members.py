@@ -30,11 +30,11 @@ A0: At = ("a", 0)
 B0: At = ("b", 0)
 
 
-@pytest.fixture(params=["long", "short"])
+@pytest.fixture(params=["handler", "fast path"])
 def talk(tmp_path: Path, request: pytest.FixtureRequest) -> Dialogue:
     """Both ways that a commit can take must agree in everything."""
     talk = Dialogue(tmp_path, {"groups.offsets_partitions": 2})
-    talk.short_way = request.param == "short"
+    talk.fast_path = request.param == "fast path"
     find_coordinator(talk)
     create_topic(talk, "a")
     create_topic(talk, "b")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.model.errors import WireError
+from barnabas.model.errors import ErrorCode, WireError
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.messages import produce as messages
 from barnabas.protocol.records import (
@@ -30,11 +30,11 @@ from tests.support.talk.requests import (
 HOUR_MS = 3_600_000
 
 
-@pytest.fixture(params=["long", "short"])
+@pytest.fixture(params=["handler", "fast path"])
 def talk(tmp_path: Path, request: pytest.FixtureRequest) -> Dialogue:
     """Both ways that a request can take must agree in everything."""
     made = Dialogue(tmp_path)
-    made.short_way = request.param == "short"
+    made.fast_path = request.param == "fast path"
     return made
 
 
@@ -58,20 +58,44 @@ def flipped() -> bytearray:
 @pytest.mark.parametrize(
     ("content", "code"),
     [
-        pytest.param(flipped(), 2, id="bad checksum"),
-        pytest.param(batch() + batch(), 87, id="two batches"),
-        pytest.param(batch()[:-1], 87, id="a batch cut short"),
-        pytest.param(batch()[:40], 87, id="less than a header"),
-        pytest.param(b"", 87, id="nothing"),
-        pytest.param(altered(57, (4).to_bytes(4, "big")), 87, id="a count that is too high"),
-        pytest.param(altered(57, (2).to_bytes(4, "big")), 87, id="a count that is too low"),
-        pytest.param(altered(23, (-1).to_bytes(4, "big", signed=True)), 87, id="negative offset"),
-        pytest.param(batch(attributes=CONTROL), 87, id="a control batch"),
-        pytest.param(batch(producer=(7, 0, -1)), 87, id="a producer without a sequence"),
-        pytest.param(altered(22, b"\x07"), 76, id="a codec that nobody has"),
-        pytest.param(altered(16, b"\x01"), 43, id="an old format"),
-        pytest.param(batch(value=bytes(2 << 20)), 10, id="too large"),
-        pytest.param(batch(start_ms=START_MS + HOUR_MS + 1), 32, id="from the future"),
+        pytest.param(flipped(), ErrorCode.CORRUPT_MESSAGE, id="bad checksum"),
+        pytest.param(batch() + batch(), ErrorCode.INVALID_RECORD, id="two batches"),
+        pytest.param(batch()[:-1], ErrorCode.INVALID_RECORD, id="a batch cut short"),
+        pytest.param(batch()[:40], ErrorCode.INVALID_RECORD, id="less than a header"),
+        pytest.param(b"", ErrorCode.INVALID_RECORD, id="nothing"),
+        pytest.param(
+            altered(57, (4).to_bytes(4, "big")),
+            ErrorCode.INVALID_RECORD,
+            id="a count that is too high",
+        ),
+        pytest.param(
+            altered(57, (2).to_bytes(4, "big")),
+            ErrorCode.INVALID_RECORD,
+            id="a count that is too low",
+        ),
+        pytest.param(
+            altered(23, (-1).to_bytes(4, "big", signed=True)),
+            ErrorCode.INVALID_RECORD,
+            id="negative offset",
+        ),
+        pytest.param(batch(attributes=CONTROL), ErrorCode.INVALID_RECORD, id="a control batch"),
+        pytest.param(
+            batch(producer=(7, 0, -1)), ErrorCode.INVALID_RECORD, id="a producer without a sequence"
+        ),
+        pytest.param(
+            altered(22, b"\x07"),
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            id="a codec that nobody has",
+        ),
+        pytest.param(
+            altered(16, b"\x01"), ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, id="an old format"
+        ),
+        pytest.param(batch(value=bytes(2 << 20)), ErrorCode.MESSAGE_TOO_LARGE, id="too large"),
+        pytest.param(
+            batch(start_ms=START_MS + HOUR_MS + 1),
+            ErrorCode.INVALID_TIMESTAMP,
+            id="from the future",
+        ),
     ],
 )
 def test_bad_batches_are_refused(talk: Dialogue, content: bytes, code: int) -> None:
@@ -85,21 +109,24 @@ def test_bad_batches_are_refused(talk: Dialogue, content: bytes, code: int) -> N
 def test_no_records_at_all(talk: Dialogue) -> None:
     create_topic(talk, "a")
     ((result,),) = [t.partition_responses for t in send_produce(talk, "a", None).answer.responses]
-    assert result.error_code == 87
+    assert result.error_code == ErrorCode.INVALID_RECORD
 
 
 def test_unknown_places(talk: Dialogue) -> None:
     topic_id = create_topic(talk, "a")
-    assert produce(talk, "none").error_code == 3
-    assert produce(talk, "a", partition=1).error_code == 3
-    assert produce(talk, "a", partition=-1).error_code == 3
-    assert produce(talk, b"n" * 16).error_code == 100
-    assert produce(talk, topic_id, partition=1).error_code == 3
+    assert produce(talk, "none").error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert produce(talk, "a", partition=1).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert produce(talk, "a", partition=-1).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert produce(talk, b"n" * 16).error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    assert produce(talk, topic_id, partition=1).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_old_records_are_refused_where_the_topic_says_so(talk: Dialogue) -> None:
     create_topic(talk, "a", config={"message.timestamp.before.max.ms": "1000"})
-    assert produce(talk, "a", batch(start_ms=START_MS - 1001)).error_code == 32
+    assert (
+        produce(talk, "a", batch(start_ms=START_MS - 1001)).error_code
+        == ErrorCode.INVALID_TIMESTAMP
+    )
     assert produce(talk, "a", batch(start_ms=START_MS - 1000)).error_code == 0
     create_topic(talk, "b")
     assert produce(talk, "b", batch(start_ms=0)).error_code == 0
@@ -108,16 +135,20 @@ def test_old_records_are_refused_where_the_topic_says_so(talk: Dialogue) -> None
 def test_zstd_needs_a_version_that_knows_it(talk: Dialogue) -> None:
     create_topic(talk, "a")
     content = batch(codec=Codec.ZSTD)
-    assert produce(talk, "a", content, version=6).error_code == 76
+    assert (
+        produce(talk, "a", content, version=6).error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    )
     assert produce(talk, "a", content, version=7).error_code == 0
 
 
 @pytest.mark.parametrize("codec", Codec)
 def test_compacted_topics_need_keys(talk: Dialogue, codec: Codec) -> None:
     create_topic(talk, "a", config={"cleanup.policy": "compact"})
-    assert produce(talk, "a", batch(3, key=None, codec=codec)).error_code == 87
+    assert (
+        produce(talk, "a", batch(3, key=None, codec=codec)).error_code == ErrorCode.INVALID_RECORD
+    )
     mixed = [Record(n, START_MS, key, b"") for n, key in enumerate((b"k", None))]
-    assert produce(talk, "a", build(mixed, codec=codec)).error_code == 87
+    assert produce(talk, "a", build(mixed, codec=codec)).error_code == ErrorCode.INVALID_RECORD
     assert produce(talk, "a", batch(3, codec=codec)).error_code == 0
 
 
@@ -127,7 +158,7 @@ def test_packed_nonsense_is_refused_where_it_is_opened(talk: Dialogue) -> None:
     for config in ({"cleanup.policy": "compact"}, {"compression.type": "lz4"}):
         name = next(iter(config))
         create_topic(talk, name, config=config)
-        assert produce(talk, name, with_crc(junk)).error_code == 87
+        assert produce(talk, name, with_crc(junk)).error_code == ErrorCode.INVALID_RECORD
 
 
 def test_one_bad_partition_spares_the_others(talk: Dialogue) -> None:
@@ -140,13 +171,13 @@ def test_one_bad_partition_spares_the_others(talk: Dialogue) -> None:
     topics = [messages.TopicProduceData(name="a", partition_data=data)]
     request = messages.ProduceRequest(acks=-1, timeout_ms=1000, topic_data=topics)
     (answered,) = talk.ask(request, 12).responses
-    assert error_codes(answered.partition_responses) == [0, 2, 0]
+    assert error_codes(answered.partition_responses) == [0, ErrorCode.CORRUPT_MESSAGE, 0]
 
 
 @pytest.mark.parametrize("acks", [2, -2, 100])
 def test_acks_that_do_not_exist(talk: Dialogue, acks: int) -> None:
     create_topic(talk, "a")
-    assert produce(talk, "a", acks=acks).error_code == 21
+    assert produce(talk, "a", acks=acks).error_code == ErrorCode.INVALID_REQUIRED_ACKS
     assert fetch(talk, "a").high_watermark == 0
 
 
@@ -180,7 +211,10 @@ def test_what_takes_too_long_is_answered_so(talk: Dialogue) -> None:
     assert exchange.waiting
     talk.pass_time(1)
     (answered,) = exchange.answer.responses
-    assert error_codes(answered.partition_responses) == [7, 3]
+    assert error_codes(answered.partition_responses) == [
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
     talk.release_syncs()
     assert fetch(talk, "a").high_watermark == 1
 

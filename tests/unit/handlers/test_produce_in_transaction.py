@@ -8,9 +8,9 @@ from barnabas.handlers.registry import dispatch
 from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.errors import ErrorCode, WireError
 from barnabas.model.pending import Pending
-from barnabas.node.transactions import Transactions
+from barnabas.node.coordination.node_transactions import Transactions
 from barnabas.protocol.messages import produce as messages
-from tests.support.talk.dialogue import Dialogue
+from tests.support.talk.dialogue import CLIENT, Dialogue
 from tests.support.talk.markers import Markers
 from tests.support.talk.requests import batch, create_topic, error_codes, fetch, produce, read
 from tests.support.talk.transaction_requests import (
@@ -51,25 +51,18 @@ class Counter:
 
 
 @pytest.fixture
-def markers(monkeypatch: pytest.MonkeyPatch) -> Markers:
-    made = Markers()
-    monkeypatch.setattr("barnabas.node.markers.write_marker", made.write)
-    return made
-
-
-@pytest.fixture
 def counter(monkeypatch: pytest.MonkeyPatch) -> Counter:
     return Counter(monkeypatch)
 
 
-@pytest.fixture(params=["long", "short"])
+@pytest.fixture(params=["handler", "fast path"])
 def talk(
     tmp_path: Path, markers: Markers, counter: Counter, request: pytest.FixtureRequest
 ) -> Dialogue:
     made = Dialogue(tmp_path, {"transactions.log_partitions": 3})
     create_topic(made, "a", 3)
     find_coordinator(made)
-    made.short_way = request.param == "short"
+    made.fast_path = request.param == "fast path"
     return made
 
 
@@ -175,7 +168,13 @@ def test_each_partition_is_answered_for_itself(talk: Dialogue) -> None:
         ("a", 2, b"short"),
     ]
     results = produce_results(send_produce_in(talk, sent, version=VERIFIES))
-    assert error_codes(results) == [ErrorCode.TRANSACTION_ABORTABLE, 0, 3, 2, 87]
+    assert error_codes(results) == [
+        ErrorCode.TRANSACTION_ABORTABLE,
+        0,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.INVALID_RECORD,
+    ]
     assert [result.index for result in results] == [0, 1, 0, 1, 2]
 
 
@@ -204,7 +203,7 @@ class TestWaiting:
             transactional_id="t", acks=-1, timeout_ms=1000, topic_data=[topic]
         )
         received = bytearray(talk.frame(request, ADDS))
-        dispatch(talk.node, memoryview(received), "test", talk.now_ms)
+        dispatch(talk.node, memoryview(received), CLIENT, talk.now_ms)
         received[:] = bytes(len(received))
         talk.release_syncs()
         assert fetch(talk, "a").records[16:] == sent[16:]
@@ -373,11 +372,11 @@ def test_a_marker_ends_what_was_held_up(whole: Dialogue) -> None:
     add(talk, producer, ("a", 1))
     assert produce_in(talk, producer, "a", sequence=0, version=VERIFIES) != 0
     partition = talk.node.find("a", 0)
-    assert list(partition.verifications.by_id) == [producer.producer_id]
+    assert list(partition.leader.verifications.by_id) == [producer.producer_id]
     add(talk, producer, ("a", 0))
     end(talk, producer, commit=False)
     talk.settle()
-    assert partition.verifications.by_id == {}
+    assert partition.leader.verifications.by_id == {}
 
 
 def test_a_transaction_after_the_other(talk: Dialogue) -> None:

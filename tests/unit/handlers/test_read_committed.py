@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from barnabas.node.markers import Marker, write_marker
-from barnabas.node.partition import Partition
+from barnabas.node.coordination.marker_writing import Marker, write_marker
+from barnabas.node.partitions.partition import Partition
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -61,7 +61,7 @@ class Twin:
         content = batch(
             count, producer=(producer, epoch, sequence), attributes=TRANSACTIONAL, value=value
         )
-        base = self.partition.append(memoryview(content), self.talk.now_ms).base_offset
+        base = self.partition.leader.append(memoryview(content), self.talk.now_ms).base_offset
         self.talk.settle()
         self._open.setdefault(producer, [])
         for offset in range(base, base + count):

@@ -5,17 +5,18 @@ from typing import Any
 import pytest
 
 from barnabas.handlers.context import RequestContext
-from barnabas.handlers.registry import ADVERTISED, PEER_SERVED, SERVED, Api, dispatch
+from barnabas.handlers.registry import ADVERTISED, PEER_SERVED, SERVED, dispatch
 from barnabas.model.errors import WireError
 from barnabas.model.pending import Pending
+from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.apis import APIS, request_class, response_class
 from barnabas.protocol.codec import decode_exact
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.vote import VoteRequest, VoteResponse
 from barnabas.testing.raw_client import frame_of
-from tests.support.talk.dialogue import Dialogue
+from tests.support.talk.dialogue import CLIENT, PEER, Dialogue
+from tests.support.talk.rows import row_of
 
-VOTE = 52
 BETWEEN_BROKERS = [key for key, facts in APIS.items() if "broker" not in facts.listeners]
 """What the protocol itself keeps from clients."""
 ACROSS = [
@@ -26,7 +27,7 @@ ACROSS = [
 
 
 def answer(_: object, __: object, context: RequestContext) -> Any:
-    assert context.peer
+    assert context.caller.listener.is_peer
     return VoteResponse(error_code=7)
 
 
@@ -44,9 +45,9 @@ def test_a_client_finds_nobody(
     talk: Dialogue, monkeypatch: pytest.MonkeyPatch, key: int, version: int
 ) -> None:
     facts = APIS[key]
-    monkeypatch.setitem(PEER_SERVED, key, Api(facts.low, facts.high, answer))
+    monkeypatch.setitem(PEER_SERVED, key, row_of(key, facts.low, facts.high, answer))
     with pytest.raises(WireError, match=f"{facts.name} is not served"):
-        dispatch(talk.node, frame(key, version), "client", 0)
+        dispatch(talk.node, frame(key, version), CLIENT, 0)
 
 
 def test_a_client_is_told_of_nothing_that_it_may_not_ask(talk: Dialogue) -> None:
@@ -57,23 +58,23 @@ def test_a_client_is_told_of_nothing_that_it_may_not_ask(talk: Dialogue) -> None
 
 
 def test_another_broker_is_answered(talk: Dialogue, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(PEER_SERVED, VOTE, Api(1, 2, answer))
-    chunks, context = dispatch(talk.node, frame(VOTE, 2), "10.0.0.2", 0, peer=True)
-    assert context.peer
+    monkeypatch.setitem(PEER_SERVED, ApiKey.VOTE, row_of(ApiKey.VOTE, 1, 2, answer))
+    chunks, context = dispatch(talk.node, frame(ApiKey.VOTE, 2), PEER, 0)
+    assert context.caller.listener.is_peer
     assert isinstance(chunks, list)
     content = b"".join(bytes(chunk) for chunk in chunks)  # type: ignore[arg-type]
-    assert decode_exact(response_class(VOTE), 2, content[5:]) == VoteResponse(error_code=7)
+    assert decode_exact(response_class(ApiKey.VOTE), 2, content[5:]) == VoteResponse(error_code=7)
     with pytest.raises(WireError, match="Vote v0 is not served"):
-        dispatch(talk.node, frame(VOTE, 0), "10.0.0.2", 0, peer=True)
+        dispatch(talk.node, frame(ApiKey.VOTE, 0), PEER, 0)
 
 
 def test_another_broker_may_ask_what_clients_ask(talk: Dialogue) -> None:
-    answered, _ = dispatch(talk.node, frame(3, 12), "10.0.0.2", 0, peer=True)
+    answered, _ = dispatch(talk.node, frame(ApiKey.METADATA, 12), PEER, 0)
     assert isinstance(answered, list)
 
 
 def test_a_node_answers_itself(talk: Dialogue, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(PEER_SERVED, VOTE, Api(1, 2, answer))
+    monkeypatch.setitem(PEER_SERVED, ApiKey.VOTE, row_of(ApiKey.VOTE, 1, 2, answer))
     heard: list[VoteResponse] = []
     talk.node.peers.ask(talk.node.node_id, VoteRequest()).when_done(heard.append)
     assert heard == [VoteResponse(error_code=7)]
@@ -81,7 +82,7 @@ def test_a_node_answers_itself(talk: Dialogue, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_node_answers_itself_later(talk: Dialogue, monkeypatch: pytest.MonkeyPatch) -> None:
     promised: Pending[VoteResponse] = Pending()
-    monkeypatch.setitem(PEER_SERVED, VOTE, Api(1, 2, lambda *_: promised))
+    monkeypatch.setitem(PEER_SERVED, ApiKey.VOTE, row_of(ApiKey.VOTE, 1, 2, lambda *_: promised))
     heard: list[VoteResponse] = []
     talk.node.peers.ask(talk.node.node_id, VoteRequest()).when_done(heard.append)
     assert not heard

@@ -6,12 +6,13 @@ import pytest
 
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.produce_fetch import fetch
-from barnabas.handlers.produce_fetch.fetch import NEWS_WAIT_MS
+from barnabas.model.callers import ITSELF
 from barnabas.model.errors import ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
+from barnabas.node.fetch_sessions import NEWS_WAIT_MS
 from barnabas.node.node import Node
-from barnabas.protocol.fetch import UNSAID, FetchPartition, FetchRequest, TopicKey
+from barnabas.protocol.fetch import UNKNOWN_HIGH_WATERMARK, FetchPartition, FetchRequest, TopicKey
 from barnabas.protocol.replica_fetch import Copied, FetchResponse, parse_response
 from tests.support.raft.replica_set import TOPIC_ID, ReplicaSet, Stand, joined
 from tests.support.talk.batches import make_batch
@@ -33,10 +34,15 @@ class Talk:
         return self.leader.partition.leader_epoch
 
     def append(self, count: int = 1) -> None:
-        self.leader.do(lambda: self.leader.partition.append(make_batch(count), 1_000))
+        self.leader.do(lambda: self.leader.partition.leader.append(make_batch(count), 1_000))
 
     def wanted(
-        self, offset: int, *, last: int = -1, epoch: int | None = None, knows: int = UNSAID
+        self,
+        offset: int,
+        *,
+        last: int = -1,
+        epoch: int | None = None,
+        knows: int = UNKNOWN_HIGH_WATERMARK,
     ) -> FetchPartition:
         current = self.epoch if epoch is None else epoch
         return FetchPartition(0, current, offset, last, 0, 1 << 20, knows)
@@ -62,7 +68,7 @@ class Talk:
         )
         self.session_epoch += 1
         heard = Heard()
-        context = RequestContext(18, None, "", self.set.now_ms, peer=True)
+        context = RequestContext(18, None, ITSELF, self.set.now_ms)
 
         def handle() -> None:
             answer = fetch.handle(cast("Node", self.leader), request, context)
@@ -177,7 +183,7 @@ def test_who_is_out_of_range_is_told_where_the_log_starts() -> None:
     talk = Talk()
     talk.append(2)
     for each in (2, 3):
-        talk.leader.partition.fetched(each, 2, 2, 0)
+        talk.leader.partition.leader.fetched(each, 2, 2, 0)
     talk.leader.do(lambda: talk.leader.partition.delete_before(2))
     while talk.leader.held:
         talk.leader.finish_sync()
@@ -205,7 +211,7 @@ def test_the_high_watermark_reaches_a_follower_that_waits_after_a_moment() -> No
     talk.send(talk.wanted(1, last=talk.epoch), wait_ms=0)
     waiting = talk.send()
     talk.set.pass_time(100)
-    talk.leader.do(lambda: talk.leader.partition.fetched(3, 3, 1, 0))
+    talk.leader.do(lambda: talk.leader.partition.leader.fetched(3, 3, 1, 0))
     assert (talk.leader.partition.high_watermark, waiting.waits) == (1, True)
     talk.set.pass_time(NEWS_WAIT_MS - 1)
     assert waiting.waits
@@ -219,7 +225,7 @@ def test_the_high_watermark_reaches_a_follower_that_waits_after_a_moment() -> No
 def test_who_commits_by_coming_back_hears_of_it_after_a_moment() -> None:
     talk = Talk()
     talk.append()
-    talk.leader.do(lambda: talk.leader.partition.fetched(3, 3, 1, 0))
+    talk.leader.do(lambda: talk.leader.partition.leader.fetched(3, 3, 1, 0))
     assert talk.send(talk.wanted(0)).result.high_watermark == 0
     committing = talk.send(talk.wanted(1, last=talk.epoch))
     assert (talk.leader.partition.high_watermark, committing.waits) == (1, True)
@@ -234,7 +240,7 @@ def test_who_left_an_answer_aside_hears_of_the_high_watermark_again(
     """It may have come too late to count, for one (KIP-1166)."""
     talk = Talk()
     talk.append()
-    talk.leader.do(lambda: talk.leader.partition.fetched(3, 3, 1, 0))
+    talk.leader.do(lambda: talk.leader.partition.leader.fetched(3, 3, 1, 0))
     talk.send(talk.wanted(0))
     committing = talk.send(talk.wanted(1, last=talk.epoch))
     talk.set.pass_time(NEWS_WAIT_MS)
@@ -251,7 +257,7 @@ def test_a_high_watermark_goes_with_records_where_some_come_in_time() -> None:
     talk.send(talk.wanted(0))
     talk.send(talk.wanted(1, last=talk.epoch), wait_ms=0)
     waiting = talk.send()
-    talk.leader.do(lambda: talk.leader.partition.fetched(3, 3, 1, 0))
+    talk.leader.do(lambda: talk.leader.partition.leader.fetched(3, 3, 1, 0))
     talk.append()
     assert (waiting.result.high_watermark, len(waiting.result.records) > 0) == (1, True)
 
@@ -263,7 +269,7 @@ def test_a_moment_does_not_grow_when_more_is_committed() -> None:
     talk.send(talk.wanted(8, last=talk.epoch), wait_ms=0)
     waiting = talk.send()
     for offset in range(1, 6):
-        talk.leader.do(lambda at=offset: talk.leader.partition.fetched(3, 3, at, 0))  # type: ignore[misc]
+        talk.leader.do(lambda at=offset: talk.leader.partition.leader.fetched(3, 3, at, 0))  # type: ignore[misc]
         talk.set.pass_time(NEWS_WAIT_MS // 5)
     assert waiting.result.high_watermark == 5
 

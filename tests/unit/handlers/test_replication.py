@@ -11,7 +11,7 @@ import pytest
 
 from barnabas.metadata.image import BrokerImage, PartitionImage
 from barnabas.model.errors import ErrorCode, WireError
-from barnabas.node.partition import Partition
+from barnabas.node.partitions.partition import Partition
 from barnabas.protocol.messages import fetch as messages
 from tests.support.talk.dialogue import Dialogue, Exchange
 from tests.support.talk.requests import batch, create_topic, fetch_request, produce, send_produce
@@ -19,12 +19,12 @@ from tests.support.talk.requests import batch, create_topic, fetch_request, prod
 ME, OTHER = 1, 2
 
 
-@pytest.fixture(params=["long", "short"])
+@pytest.fixture(params=["handler", "fast path"])
 def talk(tmp_path: Path, request: pytest.FixtureRequest) -> Dialogue:
     """A broker with a topic of two copies, the other one on broker 2."""
     made = Dialogue(tmp_path, {"broker.id": ME, "broker.rack": "here"})
     create_topic(made, "a")
-    made.short_way = request.param == "short"
+    made.fast_path = request.param == "fast path"
     place(made, isr=[ME, OTHER])
     return made
 

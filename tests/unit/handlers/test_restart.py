@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.model.errors import ErrorCode
 from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
@@ -66,7 +67,9 @@ def test_configs_survive(talk: Dialogue, crash: bool) -> None:
     talk.restart(crash=crash)
     sizes = {"a": 1000, "b": 2000}
     for name, limit in sizes.items():
-        assert produce(talk, name, batch(value=bytes(limit))).error_code == 10
+        assert (
+            produce(talk, name, batch(value=bytes(limit))).error_code == ErrorCode.MESSAGE_TOO_LARGE
+        )
         assert produce(talk, name, batch(value=bytes(limit - 200))).error_code == 0
 
 

@@ -80,22 +80,22 @@ def test_the_answer_tells_id_and_configs(talk: Dialogue) -> None:
 @pytest.mark.parametrize(
     ("wanted", "code", "says"),
     [
-        (topic(".."), 17, "called"),
-        (topic("a/b"), 17, "letters"),
-        (topic("x" * 250), 17, "249"),
-        (topic(partitions=0), 37, "partitions"),
-        (topic(partitions=-2), 37, "partitions"),
-        (topic(partitions=0, copies=0), 38, "0"),
-        (topic("__cluster_metadata"), 42, "log"),
-        (topic(copies=2), 38, "2"),
-        (topic(copies=0), 38, "0"),
-        (topic(config=("retention.ms", "soon")), 40, "retention.ms"),
-        (topic(config=("retention.msec", "1")), 40, "retention.ms"),
-        (placed((0, [1]), (2, [1])), 39, "gaps"),
-        (placed((0, [1]), (0, [1])), 39, "more than once"),
-        (placed((0, [7])), 39, "brokers"),
-        (placed((0, [1, 1])), 39, "once"),
-        (placed((0, [])), 39, "replicas"),
+        (topic(".."), ErrorCode.INVALID_TOPIC_EXCEPTION, "called"),
+        (topic("a/b"), ErrorCode.INVALID_TOPIC_EXCEPTION, "letters"),
+        (topic("x" * 250), ErrorCode.INVALID_TOPIC_EXCEPTION, "249"),
+        (topic(partitions=0), ErrorCode.INVALID_PARTITIONS, "partitions"),
+        (topic(partitions=-2), ErrorCode.INVALID_PARTITIONS, "partitions"),
+        (topic(partitions=0, copies=0), ErrorCode.INVALID_REPLICATION_FACTOR, "0"),
+        (topic("__cluster_metadata"), ErrorCode.INVALID_REQUEST, "log"),
+        (topic(copies=2), ErrorCode.INVALID_REPLICATION_FACTOR, "2"),
+        (topic(copies=0), ErrorCode.INVALID_REPLICATION_FACTOR, "0"),
+        (topic(config=("retention.ms", "soon")), ErrorCode.INVALID_CONFIG, "retention.ms"),
+        (topic(config=("retention.msec", "1")), ErrorCode.INVALID_CONFIG, "retention.ms"),
+        (placed((0, [1]), (2, [1])), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "gaps"),
+        (placed((0, [1]), (0, [1])), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "more than once"),
+        (placed((0, [7])), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "brokers"),
+        (placed((0, [1, 1])), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "once"),
+        (placed((0, [])), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "replicas"),
     ],
 )
 def test_refusals_say_why(talk: Dialogue, wanted: CreatableTopic, code: int, says: str) -> None:
@@ -111,22 +111,33 @@ def test_replicas_can_be_placed_by_hand(talk: Dialogue) -> None:
     assert (made.error_code, made.num_partitions) == (0, 2)
     both = placed((0, [1]))
     both.name, both.num_partitions = "b", 1
-    assert error_codes(create(talk, both)) == [42]
+    assert error_codes(create(talk, both)) == [ErrorCode.INVALID_REQUEST]
 
 
 def test_nothing_is_made_when_only_asked_whether(talk: Dialogue) -> None:
-    assert error_codes(create(talk, topic(), topic(".."), dry=True)) == [0, 17]
+    assert error_codes(create(talk, topic(), topic(".."), dry=True)) == [
+        0,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+    ]
     assert talk.node.image.topics == {}
 
 
 def test_a_name_twice_in_a_request_is_made_not_at_all(talk: Dialogue) -> None:
-    assert error_codes(create(talk, topic(), topic("b"), topic())) == [42, 0, 42]
+    assert error_codes(create(talk, topic(), topic("b"), topic())) == [
+        ErrorCode.INVALID_REQUEST,
+        0,
+        ErrorCode.INVALID_REQUEST,
+    ]
     assert list(talk.node.image.topics) == ["b"]
 
 
 def test_names_that_exist_or_collide(talk: Dialogue) -> None:
     create(talk, topic("a.b"))
-    assert error_codes(create(talk, topic("a.b"), topic("a_b"), topic("a-b"))) == [36, 17, 0]
+    assert error_codes(create(talk, topic("a.b"), topic("a_b"), topic("a-b"))) == [
+        ErrorCode.TOPIC_ALREADY_EXISTS,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        0,
+    ]
 
 
 def test_topics_are_deleted_by_name_and_by_id(talk: Dialogue) -> None:
@@ -143,27 +154,33 @@ def test_topics_are_deleted_by_name_and_by_id(talk: Dialogue) -> None:
         DeleteTopicState(name=None, topic_id=ids["b"]),
         DeleteTopicState(name=None),
     )
-    assert error_codes(gone) == [3, 100, 42]
+    assert error_codes(gone) == [
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INVALID_REQUEST,
+    ]
 
 
 def test_a_topic_named_by_both_name_and_id_is_kept(talk: Dialogue) -> None:
     topic_id = create_topic(talk, "a")
     (both,) = delete(talk, DeleteTopicState(name="a", topic_id=topic_id))
-    assert (both.error_code, both.name, both.topic_id) == (42, "a", topic_id)
+    assert (both.error_code, both.name, both.topic_id) == (ErrorCode.INVALID_REQUEST, "a", topic_id)
     assert "a" in talk.node.image.topics
 
 
 def test_a_name_twice_is_not_deleted(talk: Dialogue) -> None:
     topic_id = create_topic(talk, "a")
     twice = delete(talk, DeleteTopicState(name="a"), DeleteTopicState(name=None, topic_id=topic_id))
-    assert error_codes(twice) == [42, 42]
+    assert error_codes(twice) == [ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST]
     assert "a" in talk.node.image.topics
 
 
 def test_deletion_can_be_off(tmp_path: Path) -> None:
     talk = Dialogue(tmp_path, {"broker.delete_topics": False})
     create_topic(talk, "a")
-    assert error_codes(delete(talk, DeleteTopicState(name="a"))) == [73]
+    assert error_codes(delete(talk, DeleteTopicState(name="a"))) == [
+        ErrorCode.TOPIC_DELETION_DISABLED
+    ]
 
 
 def test_a_topic_made_again_is_another_topic(talk: Dialogue) -> None:
@@ -173,7 +190,7 @@ def test_a_topic_made_again_is_another_topic(talk: Dialogue) -> None:
     second = create_topic(talk, "a")
     assert first != second
     assert fetch(talk, "a").high_watermark == 0
-    assert produce(talk, first).error_code == 100
+    assert produce(talk, first).error_code == ErrorCode.UNKNOWN_TOPIC_ID
     assert produce(talk, second).error_code == 0
 
 
@@ -222,7 +239,7 @@ def test_topics_grow(talk: Dialogue) -> None:
     assert len(talk.node.partitions) == 1
     assert error_codes(grow(talk, three)) == [0]
     assert produce(talk, "a", partition=2).error_code == 0
-    assert produce(talk, "a", partition=3).error_code == 3
+    assert produce(talk, "a", partition=3).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_topics_do_not_shrink_nor_grow_oddly(talk: Dialogue) -> None:
@@ -246,7 +263,10 @@ def test_topics_do_not_shrink_nor_grow_oddly(talk: Dialogue) -> None:
 def test_a_topic_does_not_grow_twice_at_once(talk: Dialogue) -> None:
     create_topic(talk, "a")
     two = CreatePartitionsTopic(name="a", count=2, assignments=None)
-    assert error_codes(grow(talk, two, two)) == [42, 42]
+    assert error_codes(grow(talk, two, two)) == [
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.INVALID_REQUEST,
+    ]
     assert len(talk.node.partitions) == 1
 
 
@@ -278,7 +298,11 @@ def test_topics_described_by_name(talk: Dialogue) -> None:
     names = [TopicRequest(name=name) for name in ("none", "a")]
     first, second = talk.ask(DescribeTopicPartitionsRequest(topics=names)).topics
     assert (first.name, first.topic_id, first.error_code) == ("a", topic_id, 0)
-    assert (second.name, second.error_code, second.partitions) == ("none", 3, [])
+    assert (second.name, second.error_code, second.partitions) == (
+        "none",
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        [],
+    )
     (partition,) = first.partitions
     assert (partition.eligible_leader_replicas, partition.last_known_elr) == ([], [])
 
@@ -290,14 +314,20 @@ def test_a_page_begins_at_a_topic_that_was_asked_for(talk: Dialogue, name: str, 
     names = [TopicRequest(name=name) for name in ("a", "b")]
     cursor = DescribeTopicPartitionsRequestCursor(topic_name=name, partition_index=index)
     answer = talk.ask(DescribeTopicPartitionsRequest(topics=names, cursor=cursor))
-    assert [(topic.name, topic.error_code) for topic in answer.topics] == [("a", 42), ("b", 42)]
+    assert [(topic.name, topic.error_code) for topic in answer.topics] == [
+        ("a", ErrorCode.INVALID_REQUEST),
+        ("b", ErrorCode.INVALID_REQUEST),
+    ]
     assert answer.next_cursor is None
 
 
 def test_a_name_that_no_topic_can_have_is_not_described(talk: Dialogue) -> None:
     names = [TopicRequest(name="a b"), TopicRequest(name="none")]
     bad, unknown = talk.ask(DescribeTopicPartitionsRequest(topics=names)).topics
-    assert (bad.error_code, unknown.error_code) == (17, 3)
+    assert (bad.error_code, unknown.error_code) == (
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    )
     assert unknown.topic_authorized_operations > 0
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.model import name_pattern
 from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.errors import ErrorCode
 from barnabas.protocol.messages.add_partitions_to_txn import (
@@ -37,13 +38,6 @@ FENCED = ErrorCode.PRODUCER_FENCED
 OLD_FENCED = ErrorCode.INVALID_PRODUCER_EPOCH
 UNMAPPED = ErrorCode.INVALID_PRODUCER_ID_MAPPING
 INVALID = ErrorCode.INVALID_REQUEST
-
-
-@pytest.fixture
-def markers(monkeypatch: pytest.MonkeyPatch) -> Markers:
-    made = Markers()
-    monkeypatch.setattr("barnabas.node.markers.write_marker", made.write)
-    return made
 
 
 @pytest.fixture
@@ -338,6 +332,14 @@ class TestLooking:
         assert self.names(crowd, transactional_id_pattern="app") == []
         assert self.names(crowd, transactional_id_pattern="") == ["app-1", "app-2", "other"]
         refused = crowd.ask(ListTransactionsRequest(transactional_id_pattern="("))
+        assert refused.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+        assert refused.transaction_states == []
+
+    def test_pattern_that_takes_too_long_is_refused(
+        self, crowd: Dialogue, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(name_pattern, "WORK_MAX", 10)
+        refused = crowd.ask(ListTransactionsRequest(transactional_id_pattern="app-[0-9]+"))
         assert refused.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
         assert refused.transaction_states == []
 

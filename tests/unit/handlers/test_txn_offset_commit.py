@@ -13,6 +13,7 @@ from barnabas.model.ids import TopicPartition
 from barnabas.model.pending import Pending
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest
 from barnabas.protocol.records import CONTROL, TRANSACTIONAL, Record, build
+from barnabas.storage.producers import ProducerStates
 from tests.support.talk.dialogue import Dialogue, Exchange
 from tests.support.talk.offset_requests import (
     Position,
@@ -95,7 +96,7 @@ def end(talk: Dialogue, *, committed: bool) -> None:
         producer_id=P1.producer_id,
         producer_epoch=P1.producer_epoch,
     )
-    shard.partition.append_own(batch)
+    shard.partition.leader.append_own(batch)
     shard.machine.replay_marker(P1, committed=committed)
     shard.machine.offsets.endings.ended(*P1)
     talk.settle()
@@ -200,9 +201,8 @@ def test_who_is_writing_already_need_not_ask_again(
     talk: Dialogue, door: Doorkeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     send(talk)
-    partition = talk.node.coordinators.groups.shard_for("g").partition
     monkeypatch.setattr(
-        type(partition), "open_transaction", lambda _, producer: 0 if producer == 7 else None
+        ProducerStates, "open_transaction", lambda _, producer: 0 if producer == 7 else None
     )
     assert codes(send(talk, offset=6).answer) == {A0: 0}
     assert len(door.asked) == 1

@@ -20,7 +20,7 @@ VERSIONS = (1, 2)
 
 def write(talk: Dialogue, producer: int, epoch: int = 0, partition: int = 0) -> None:
     content = batch(producer=(producer, epoch, 0), attributes=TRANSACTIONAL)
-    talk.node.find("a", partition).append(memoryview(content), talk.now_ms)
+    talk.node.find("a", partition).leader.append(memoryview(content), talk.now_ms)
     talk.settle()
 
 
@@ -72,8 +72,8 @@ def test_markers_end_transactions(talk: Dialogue, version: int) -> None:
     )
     assert found == {7: {("a", 0): 0, ("a", 1): 0}, 8: {("a", 1): 0}}
     first, second = talk.node.find("a", 0), talk.node.find("a", 1)
-    assert (first.open_transaction(8), first.last_stable_offset) == (1, 1)
-    assert (second.open_transaction(8), second.last_stable_offset) == (None, 4)
+    assert (first.log.producers.open_transaction(8), first.last_stable_offset) == (1, 1)
+    assert (second.log.producers.open_transaction(8), second.last_stable_offset) == (None, 4)
     stored = [(h, b) for h, b in batches(fetch(talk, "a").records) if h.is_control]
     assert [parse_marker(b, h) for h, b in stored] == [EndMarker(1, 4)]
 

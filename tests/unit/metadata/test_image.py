@@ -3,7 +3,7 @@
 import pytest
 
 from barnabas.metadata.image import BROKER, Image, PartitionImage
-from barnabas.metadata.records import (
+from barnabas.metadata.metadata_records import (
     BrokerChanged,
     BrokerRegistered,
     BrokerStarted,

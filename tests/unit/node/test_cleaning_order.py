@@ -4,10 +4,10 @@ import pytest
 
 from barnabas.effects import Clean
 from barnabas.model.ids import TopicPartition
-from barnabas.node import cleaning_order
-from barnabas.node.cleaning_order import LOOK_COST, CleaningOrder
-from barnabas.node.maintenance import CLEAN_AGAIN_AFTER_MS
-from barnabas.node.partition import Partition
+from barnabas.node.chores import cleaning_order
+from barnabas.node.chores.cleaning_order import LOOK_COST, CleaningOrder
+from barnabas.node.chores.maintenance import CLEAN_AGAIN_AFTER_MS
+from barnabas.node.partitions.partition import Partition
 from barnabas.storage import compaction
 from barnabas.storage.compaction import ROOM_TO_SPARE_BYTES
 from barnabas.storage.sweeping import CLEANING_FOLDER
@@ -45,7 +45,7 @@ def topics(edge: Edge, *names: str, **config: str) -> list[Partition]:
 def fill(edge: Edge, partition: Partition, count: int = 40) -> None:
     for number in range(count):
         pair = (b"key", b"%d" % number * 20)
-        partition.append(make_batch([pair], timestamp=edge.now_ms), edge.now_ms)
+        partition.leader.append(make_batch([pair], timestamp=edge.now_ms), edge.now_ms)
         edge.settle()
 
 
@@ -175,7 +175,7 @@ def test_a_log_that_cannot_be_looked_at_keeps_no_other_from_its_turn(
 
     monkeypatch.setattr(compaction, "read_checkpoint", fail)
     edge.do(edge.maintenance.compact)
-    assert edge.said("cannot tell whether to compact a log")
+    assert edge.said("cannot decide whether to compact a log")
     (notice,) = edge.said("compacted a log")
     assert notice.facts["partition"] == "good-0"
 

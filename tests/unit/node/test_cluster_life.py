@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from barnabas.metadata.records import TopicDeleted
+from barnabas.metadata.metadata_records import TopicDeleted
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicPartition
 from barnabas.model.pending import Pending
@@ -19,8 +19,8 @@ from barnabas.protocol.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
-from barnabas.sim.cluster import BROKER_SESSION_MS, Cluster
 from barnabas.sim.host import Host
+from barnabas.sim.simulated_cluster import BROKER_SESSION_MS, Cluster
 from barnabas.sim.world import World
 
 PATIENCE_MS = 60_000

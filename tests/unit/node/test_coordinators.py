@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.metadata.records import TopicDeleted
+from barnabas.metadata.metadata_records import TopicDeleted
 from barnabas.model.errors import ApiError, ErrorCode, PeerLostError
 from barnabas.model.ids import NodeId
 from barnabas.model.pending import Pending

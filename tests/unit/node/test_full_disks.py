@@ -8,9 +8,9 @@ from barnabas.handlers.leadership import leader_instead
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicPartition
 from barnabas.node.node import Node
-from barnabas.sim.cluster import BROKER_SESSION_MS, Cluster
 from barnabas.sim.host import Host
 from barnabas.sim.memory_disk import MemoryDisk
+from barnabas.sim.simulated_cluster import BROKER_SESSION_MS, Cluster
 from barnabas.sim.world import World
 from tests.support.talk.batches import make_batch
 
@@ -53,7 +53,9 @@ class Full:
 
         def append() -> None:
             try:
-                node_of(host).partitions[TopicPartition("orders", number)].append(make_batch(), 0)
+                node_of(host).partitions[TopicPartition("orders", number)].leader.append(
+                    make_batch(), 0
+                )
             except ApiError as error:
                 codes.append(error.code)
             else:

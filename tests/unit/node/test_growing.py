@@ -11,8 +11,9 @@ from barnabas.handlers.admin import create_topics, describe_configs
 from barnabas.handlers.context import RequestContext
 from barnabas.metadata.features import WANTED_FACTOR_LEVEL
 from barnabas.metadata.image import GROUPS_TOPIC, TopicImage
-from barnabas.metadata.records import FeatureLevelChanged
+from barnabas.metadata.metadata_records import FeatureLevelChanged
 from barnabas.metadata.topic_config import WANTED_FACTOR
+from barnabas.model.callers import unauthenticated
 from barnabas.model.errors import ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.node.node import Node
@@ -27,12 +28,12 @@ from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
 )
-from barnabas.sim.cluster import Cluster
 from barnabas.sim.host import Host
+from barnabas.sim.simulated_cluster import Cluster
 from barnabas.sim.world import World
 
 PATIENCE_MS = 60_000
-CONTEXT = RequestContext(version=7, client_id="test", client_host="here", now_ms=0)
+CONTEXT = RequestContext(version=7, client_id="test", caller=unauthenticated("here"), now_ms=0)
 
 
 class Outage:

@@ -5,14 +5,14 @@ from itertools import pairwise
 
 import pytest
 
-from barnabas.metadata.records import TopicCreated, TopicDeleted
+from barnabas.metadata.metadata_records import TopicCreated, TopicDeleted
 from barnabas.model.ids import TopicId, TopicPartition
 from barnabas.model.ports import Disk
-from barnabas.node import local_topics
-from barnabas.node.local_topics import DISCARDED_AT_ONCE
+from barnabas.node.cluster import local_topics
+from barnabas.node.cluster.local_topics import DISCARDED_AT_ONCE
 from barnabas.node.node import Node
-from barnabas.sim.cluster import Cluster
 from barnabas.sim.host import Host
+from barnabas.sim.simulated_cluster import Cluster
 from barnabas.sim.world import World
 from barnabas.storage.ownership import Owned, own_folder
 from tests.support.disks.memory_disk import MemoryDisk
@@ -116,7 +116,7 @@ def test_a_topic_that_is_made_again_at_once_has_a_folder_of_its_own() -> None:
     edge, topics = with_many()
     for name in ("orders-0", topics[-1].name):
         partition = edge.node.partitions[TopicPartition(name, 0)]
-        partition.append(make_batch([(b"key", b"old")]), 1_000)
+        partition.leader.append(make_batch([(b"key", b"old")]), 1_000)
     delete_all(edge, topics)
     assert topics[-1].name in folders(edge)
     edge.create(topics[-1].name, number=1_000)

@@ -5,9 +5,9 @@ from itertools import pairwise
 import pytest
 
 from barnabas.effects import MakeDurable
-from barnabas.metadata.records import ConfigChanged
+from barnabas.metadata.metadata_records import ConfigChanged
 from barnabas.model.ids import TopicPartition
-from barnabas.node.maintenance import (
+from barnabas.node.chores.maintenance import (
     CLEAN_AGAIN_AFTER_MS,
     DROPPED_AN_EVENT,
     DROPPING_AT_ONCE,
@@ -15,7 +15,7 @@ from barnabas.node.maintenance import (
     FLUSHED_AN_EVENT,
     ROLLED_AN_EVENT,
 )
-from barnabas.node.partition import Partition
+from barnabas.node.partitions.partition import Partition
 from tests.support.disks.memory_disk import MemoryDisk
 from tests.support.talk.batches import make_batch, read_all
 from tests.support.talk.edge import START_MS, Edge
@@ -42,7 +42,7 @@ def fill(edge: Edge, name: str, count: int = 40, timestamp: int = START_MS) -> P
     partition = edge.node.partitions[TopicPartition(name, 0)]
     for number in range(count):
         batch = make_batch([(b"key", b"%d" % number * 20)], timestamp=timestamp)
-        partition.append(batch, timestamp)
+        partition.leader.append(batch, timestamp)
         edge.settle()
     return partition
 
@@ -111,7 +111,7 @@ def test_a_failing_chore_has_its_next_turn_all_the_same(edge: Edge) -> None:
 def test_silent_producers_are_forgotten(edge: Edge) -> None:
     edge.create("orders")
     partition = edge.node.partitions[TopicPartition("orders", 0)]
-    partition.append(make_batch(timestamp=START_MS, producer=(1, 0, 0)), START_MS)
+    partition.leader.append(make_batch(timestamp=START_MS, producer=(1, 0, 0)), START_MS)
     edge.do(edge.maintenance.retain)
     assert partition.log.producers.by_id
     edge.now_ms += edge.node.settings.storage.producer_id_expiration_ms + 1
@@ -161,7 +161,7 @@ def test_only_partitions_with_something_to_sync_are_looked_at(edge: Edge) -> Non
     waiting = edge.node.commits.unsynced
     assert not waiting
     partition = fill(edge, "orders", 1)
-    assert list(waiting) == [partition]
+    assert list(waiting) == [partition.flusher]
     edge.do(edge.maintenance.flush)
     edge.node.timers.now_ms += 1000
     edge.do(edge.maintenance.flush)

@@ -9,8 +9,8 @@ from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicPartition
 from barnabas.model.pending import Pending
-from barnabas.node.markers import Marker, write_marker
-from barnabas.node.partition import Partition
+from barnabas.node.coordination.marker_writing import Marker, write_marker
+from barnabas.node.partitions.partition import Partition
 from barnabas.protocol.markers import parse_marker
 from barnabas.protocol.records import TRANSACTIONAL, Record, build
 from tests.support.disks.memory_disk import MemoryDisk
@@ -30,7 +30,7 @@ def send(partition: Partition, producer: int, sequence: int = 0, epoch: int = 0)
     batch = make_batch(
         timestamp=START_MS, producer=(producer, epoch, sequence), attributes=TRANSACTIONAL
     )
-    return partition.append(batch, START_MS).base_offset
+    return partition.leader.append(batch, START_MS).base_offset
 
 
 def end(
@@ -62,11 +62,11 @@ def readable(partition: Partition) -> int:
 
 def test_nothing_from_an_open_transaction_on_is_stable() -> None:
     edge, partition = topic({"flush": "interval"})
-    partition.append(make_batch(timestamp=START_MS), START_MS)
+    partition.leader.append(make_batch(timestamp=START_MS), START_MS)
     assert partition.last_stable_offset == 1
     send(partition, 7)
     send(partition, 8)
-    partition.append(make_batch(timestamp=START_MS), START_MS)
+    partition.leader.append(make_batch(timestamp=START_MS), START_MS)
     assert (partition.high_watermark, partition.last_stable_offset) == (4, 1)
     assert readable(partition) == 1
     end(edge, 7)
@@ -83,7 +83,7 @@ def test_a_marker_that_a_power_cut_could_take_back_makes_nothing_stable() -> Non
     written: list[None] = []
     end(edge, 7).when_done(written.append)
     edge.settle()
-    assert partition.open_transaction(7) is None
+    assert partition.log.producers.open_transaction(7) is None
     assert (partition.last_stable_offset, written) == (0, [])
     edge.release()
     assert (partition.last_stable_offset, written) == (2, [None])
@@ -100,7 +100,7 @@ def test_who_waits_for_committed_records_is_told_when_there_are_some() -> None:
         def on_progress(self) -> None:
             seen.append(partition.last_stable_offset)
 
-    partition.watchers[Watching()] = None
+    partition.watermark.watchers[Watching()] = None
     send(partition, 7)
     edge.settle()
     end(edge, 7)
@@ -113,7 +113,7 @@ def test_the_first_offset_is_never_below_the_log() -> None:
     send(partition, 7)
     send(partition, 7, 1)
     edge.do(lambda: partition.delete_before(2))
-    assert (partition.last_stable_offset, partition.open_transaction(7)) == (2, 0)
+    assert (partition.last_stable_offset, partition.log.producers.open_transaction(7)) == (2, 0)
     send(partition, 7, 2)
     assert partition.last_stable_offset == 2
     end(edge, 7)
@@ -122,12 +122,21 @@ def test_the_first_offset_is_never_below_the_log() -> None:
 
 def test_what_a_produce_handler_asks() -> None:
     edge, partition = topic({"flush": "interval"})
-    assert (partition.open_transaction(7), partition.producer_epoch(7)) == (None, None)
-    partition.append(make_batch(timestamp=START_MS), START_MS)
+    assert (partition.log.producers.open_transaction(7), partition.log.producers.epoch_of(7)) == (
+        None,
+        None,
+    )
+    partition.leader.append(make_batch(timestamp=START_MS), START_MS)
     send(partition, 7, epoch=3)
-    assert (partition.open_transaction(7), partition.producer_epoch(7)) == (1, 3)
+    assert (partition.log.producers.open_transaction(7), partition.log.producers.epoch_of(7)) == (
+        1,
+        3,
+    )
     end(edge, 7, epoch=4, version=2)
-    assert (partition.open_transaction(7), partition.producer_epoch(7)) == (None, 4)
+    assert (partition.log.producers.open_transaction(7), partition.log.producers.epoch_of(7)) == (
+        None,
+        4,
+    )
     assert refusal(lambda: send(partition, 7, 1, 3)) is ErrorCode.INVALID_PRODUCER_EPOCH
     assert refusal(lambda: send(partition, 7, 1, 4)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert send(partition, 7, 0, 4) == 3
@@ -165,7 +174,7 @@ def test_a_full_disk_refuses_a_marker_without_a_trace() -> None:
     assert isinstance(disk, MemoryDisk)
     disk.room = 0
     assert refusal(lambda: end(edge, 7)) is ErrorCode.KAFKA_STORAGE_ERROR
-    assert partition.open_transaction(7) == 0
+    assert partition.log.producers.open_transaction(7) == 0
     disk.room = None
     end(edge, 7)
     edge.settle()
@@ -194,11 +203,11 @@ def test_coordinators_batches_are_part_of_transactions_unless_they_come_late() -
     def commit_offset(epoch: int) -> None:
         content = [Record(0, START_MS, b"k", b"v")]
         batch = build(content, attributes=TRANSACTIONAL, producer_id=7, producer_epoch=epoch)
-        partition.append_own(batch)
+        partition.leader.append_own(batch)
 
     commit_offset(0)
     commit_offset(0)
-    assert partition.open_transaction(7) == 0
+    assert partition.log.producers.open_transaction(7) == 0
     end(edge, 7, epoch=1, version=2)
     assert refusal(lambda: commit_offset(0)) is ErrorCode.INVALID_PRODUCER_EPOCH
     assert partition.log.end_offset == 3
@@ -231,18 +240,20 @@ def test_a_groups_coordinator_hears_of_markers_after_what_they_end() -> None:
 def test_transactional_batches_need_a_producer() -> None:
     _, partition = topic({"flush": "interval"})
     batch = make_batch(timestamp=START_MS, attributes=TRANSACTIONAL)
-    assert refusal(lambda: partition.append(batch, START_MS)) is ErrorCode.INVALID_RECORD
+    assert refusal(lambda: partition.leader.append(batch, START_MS)) is ErrorCode.INVALID_RECORD
     own = make_batch(timestamp=START_MS, producer=(7, 0, -1), attributes=TRANSACTIONAL)
-    assert refusal(lambda: partition.append(own, START_MS)) is ErrorCode.INVALID_RECORD
+    assert refusal(lambda: partition.leader.append(own, START_MS)) is ErrorCode.INVALID_RECORD
 
 
 def test_a_batch_outside_of_the_producers_transaction_is_refused() -> None:
     edge, partition = topic({"flush": "interval"})
     send(partition, 7)
     outside = make_batch(timestamp=START_MS, producer=(7, 0, 1))
-    assert refusal(lambda: partition.append(outside, START_MS)) is ErrorCode.INVALID_TXN_STATE
+    assert (
+        refusal(lambda: partition.leader.append(outside, START_MS)) is ErrorCode.INVALID_TXN_STATE
+    )
     end(edge, 7)
-    assert partition.append(outside, START_MS).base_offset == 2
+    assert partition.leader.append(outside, START_MS).base_offset == 2
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -257,7 +268,10 @@ def test_a_restart_finds_what_was_stable(clean: bool) -> None:
         edge.stop()
     again = Edge(edge.disk).start().node.partitions[NAME]
     assert (again.high_watermark, again.last_stable_offset) == (3, 2)
-    assert (again.open_transaction(7), again.open_transaction(8)) == (None, 2)
+    assert (again.log.producers.open_transaction(7), again.log.producers.open_transaction(8)) == (
+        None,
+        2,
+    )
     piece = again.read(0, 1 << 20, committed_only=True, at_least_one=True)
     assert again.aborted(0, piece) == ((7, 0),)
 
@@ -270,13 +284,13 @@ def test_chores_leave_open_transactions_alone() -> None:
     edge.settle()
     edge.now_ms += 100 * 24 * 3_600_000
     edge.do(edge.maintenance.retain)
-    assert partition.open_transaction(7) == 0
+    assert partition.log.producers.open_transaction(7) == 0
     edge.do(edge.maintenance.compact)
     assert edge.said("compacted a log") == []
     end(edge, 7, commit=False)
     edge.settle()
     partition.log.roll()
-    partition.append(make_batch(timestamp=edge.now_ms), edge.now_ms)
+    partition.leader.append(make_batch(timestamp=edge.now_ms), edge.now_ms)
     edge.settle()
     edge.do(edge.maintenance.compact)
     (said,) = edge.said("compacted a log")

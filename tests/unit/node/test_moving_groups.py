@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from barnabas.metadata.image import GROUPS_TOPIC
-from barnabas.metadata.records import BrokerChanged
+from barnabas.metadata.metadata_records import BrokerChanged
 from barnabas.model.errors import ErrorCode
 from barnabas.model.ids import TopicPartition
-from barnabas.node import coordinators as coordinators_module
+from barnabas.node.coordination import coordinator_set
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -206,24 +206,24 @@ class TestFailover:
         brokers.pass_time(10_001)
         assert heartbeat(brokers[3], joined) == ErrorCode.UNKNOWN_MEMBER_ID, "it is watched there"
 
-    @pytest.mark.parametrize("short_way", [False, True])
-    def test_a_commit_that_waits(self, brokers: Together, short_way: bool) -> None:
+    @pytest.mark.parametrize("fast_path", [False, True])
+    def test_a_commit_that_waits(self, brokers: Together, fast_path: bool) -> None:
         talk = brokers[1]
         talk.ask(commit_request(GROUP, {A0: 1}), 9)
         brokers.stall(*PLACE)
-        talk.short_way = short_way
+        talk.fast_path = fast_path
         exchange = talk.send(commit_request(GROUP, {A0: 2}), 9)
         assert exchange.waiting
         brokers.move(*PLACE, to=2, committed_only=True)
         assert code_of(exchange.answer) == NOT_COORDINATOR
         assert committed(brokers[2], GROUP) == {A0: Position(1)}
 
-    @pytest.mark.parametrize("short_way", [False, True])
-    def test_a_commit_that_is_not_copied_for_long(self, brokers: Together, short_way: bool) -> None:
+    @pytest.mark.parametrize("fast_path", [False, True])
+    def test_a_commit_that_is_not_copied_for_long(self, brokers: Together, fast_path: bool) -> None:
         talk = brokers[1]
         talk.ask(commit_request(GROUP, {A0: 1}), 9)
         brokers.stall(*PLACE)
-        talk.short_way = short_way
+        talk.fast_path = fast_path
         commit = talk.send(commit_request(GROUP, {A0: 2}), 9)
         brokers.pass_time(2000)
         look = talk.send(fetch_request(fetch_group(GROUP, None), 9), 9)
@@ -235,9 +235,9 @@ class TestFailover:
         brokers.go_on(*PLACE)
         assert positions(look.answer.groups[0]) == {A0: Position(2)}, "it came true later"
 
-    def test_the_short_way_is_the_long_one_elsewhere(self, brokers: Together) -> None:
+    def test_the_fast_path_is_not_taken_on_another_broker(self, brokers: Together) -> None:
         talk = brokers[1]
-        talk.short_way = True
+        talk.fast_path = True
         assert code_of(talk.ask(commit_request(GROUP, {A0: 1}), 9)) == 0
         brokers.move(*PLACE, to=2)
         assert code_of(talk.ask(commit_request(GROUP, {A0: 2}), 9)) == NOT_COORDINATOR
@@ -293,7 +293,7 @@ class TestLoading:
 
     @pytest.fixture
     def slow(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(coordinators_module, "LOADED_AT_ONCE_BYTES", 1)
+        monkeypatch.setattr(coordinator_set, "LOADED_AT_ONCE_BYTES", 1)
 
     def fill(self, brokers: Together) -> None:
         for offset in range(5):

@@ -7,7 +7,7 @@ import pytest
 from barnabas.model.errors import StorageError
 from barnabas.model.ids import TopicPartition
 from barnabas.model.steps import Work, finish
-from barnabas.node import checkpointing
+from barnabas.node.chores import checkpointing
 from barnabas.node.node import Node
 from barnabas.protocol.records import BatchHeader
 from barnabas.storage.segment import Segment
@@ -26,7 +26,7 @@ def store_points(node: Node) -> None:
 def send(edge: Edge, count: int, value: bytes = b"v", name: TopicPartition = NAME) -> None:
     partition = edge.node.partitions[name]
     for _ in range(count):
-        partition.append(make_batch([(b"k", value)], timestamp=START_MS), START_MS)
+        partition.leader.append(make_batch([(b"k", value)], timestamp=START_MS), START_MS)
         edge.settle()
 
 
@@ -90,7 +90,7 @@ def test_recovery_points_of_a_deleted_topic_say_nothing_of_the_next() -> None:
     store_points(edge.node)
     edge.delete(old)
     edge.create("orders", {"flush": "interval"}, number=2)
-    edge.node.partitions[NAME].append(make_batch(timestamp=START_MS), START_MS)
+    edge.node.partitions[NAME].leader.append(make_batch(timestamp=START_MS), START_MS)
     assert isinstance(edge.disk, MemoryDisk)
     path = edge.node.partitions[NAME].log.active.paths[0]
     edge.disk.flip(path, (edge.disk.size(path) - 1) * 8)
@@ -173,7 +173,7 @@ def test_a_start_after_a_crash_reads_only_what_was_written_since_a_checkpoint(
     edge.create("orders", {"flush": "interval"})
     send(edge, 8_000)
     for _ in range(2):  # what is taken at one checkpoint is stored at the next
-        edge.node.partitions[NAME].flush()
+        edge.node.partitions[NAME].flusher.flush()
         edge.settle()
         finish(checkpointing.checkpoint(edge.node))()
         edge.settle()

@@ -7,8 +7,8 @@ import pytest
 from barnabas.metadata.topic_config import resolve
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicPartition
-from barnabas.node.partition import Partition
-from barnabas.node.refusals import REMEMBERED_MS
+from barnabas.node.partitions.partition import Partition
+from barnabas.node.partitions.rejected_batches import REMEMBERED_MS
 from tests.support.disks.memory_disk import MemoryDisk
 from tests.support.talk.batches import batches_in, make_batch
 from tests.support.talk.edge import START_MS, Edge
@@ -36,7 +36,7 @@ def topic(config: dict[str, str] | None = None) -> tuple[Edge, Partition]:
 def send(partition: Partition, sequence: int = -1, count: int = 1) -> int:
     producer = (5, 0, sequence) if sequence >= 0 else (-1, -1, -1)
     batch = make_batch(count, timestamp=START_MS, producer=producer)
-    return partition.append(batch, START_MS).base_offset
+    return partition.leader.append(batch, START_MS).base_offset
 
 
 def shown(partition: Partition, offset: int = 0) -> int:
@@ -49,7 +49,7 @@ def test_what_is_not_synced_is_neither_acknowledged_nor_shown() -> None:
     edge.hold_syncs = True
     answers: list[int] = []
     watching = Watching()
-    partition.watchers[watching] = None
+    partition.watermark.watchers[watching] = None
     send(partition)
     partition.when_safe(1, lambda: answers.append(1))
     edge.settle()
@@ -62,7 +62,7 @@ def test_under_an_interval_everything_is_shown_at_once() -> None:
     edge, partition = topic({"flush": "interval"})
     send(partition)
     assert (partition.high_watermark, partition.log.flushed_offset) == (1, 0)
-    partition.flush()
+    partition.flusher.flush()
     edge.settle()
     assert partition.log.flushed_offset == 1
 
@@ -84,7 +84,7 @@ def test_a_retry_gets_its_first_offset_and_waits_for_it_to_be_safe() -> None:
     edge, partition = topic()
     edge.hold_syncs = True
     assert send(partition, 0, count=3) == 0
-    again = partition.append(make_batch(3, timestamp=START_MS, producer=(5, 0, 0)), START_MS)
+    again = partition.leader.append(make_batch(3, timestamp=START_MS, producer=(5, 0, 0)), START_MS)
     assert (again.base_offset, again.required_offset, partition.log.end_offset) == (0, 3, 3)
     assert partition.high_watermark == 0
     edge.settle()
@@ -129,7 +129,7 @@ def test_a_full_disk_is_told_once_and_over_once() -> None:
     assert [send(partition), send(partition)] == [1, 2]
     edge.settle()
     assert len(edge.said("the disk refused an append")) == 1
-    assert len(edge.said("the disk takes appends again")) == 1
+    assert len(edge.said("the disk accepts appends again")) == 1
 
 
 def test_damage_is_reported_and_not_served() -> None:
@@ -232,7 +232,7 @@ def test_a_step_of_the_calendar_does_not_make_a_refusal_forgotten() -> None:
     assert refusal(partition, 1) is ErrorCode.KAFKA_STORAGE_ERROR
     disk.room = None
     with pytest.raises(ApiError) as caught:
-        partition.append(make_batch(1, producer=(5, 0, 2)), START_MS + 2 * REMEMBERED_MS)
+        partition.leader.append(make_batch(1, producer=(5, 0, 2)), START_MS + 2 * REMEMBERED_MS)
     assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     edge.pass_time(REMEMBERED_MS)
     assert refusal(partition, 2) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER

@@ -8,18 +8,20 @@ import pytest
 
 from barnabas.effects import Address, Ask, Effect
 from barnabas.metadata.image import Image
-from barnabas.metadata.records import BrokerRegistered
+from barnabas.metadata.metadata_records import BrokerRegistered
+from barnabas.model.callers import ITSELF
 from barnabas.model.errors import PeerLostError, WireError
 from barnabas.model.ids import NodeId
 from barnabas.model.pending import Pending
-from barnabas.node.peers import Peers, voter_addresses
+from barnabas.node.cluster.peer_requests import ForwardedRequest, Peers, voter_addresses
+from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.codec import decode_exact, encoder
+from barnabas.protocol.headers import RequestHeader
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.protocol.messages.fetch_snapshot import FetchSnapshotRequest
 from barnabas.protocol.messages.vote import VoteRequest, VoteResponse
 
-VOTE = 52
 HIGHEST = 2
 ME, REGISTERED, VOTER, STRANGER = map(NodeId, (1, 2, 3, 4))
 
@@ -82,7 +84,7 @@ def test_a_question_and_its_answer(cast: Cast) -> None:
     cast.listen(cast.peers.ask(REGISTERED, request, lane="raft", timeout_ms=70))
     asked = cast.asked
     assert (asked.address, asked.lane) == (Address("two", 9192), "raft")
-    assert (asked.api_key, asked.api_version, asked.timeout_ms) == (VOTE, HIGHEST, 70)
+    assert (asked.api_key, asked.api_version, asked.timeout_ms) == (ApiKey.VOTE, HIGHEST, 70)
     assert decode_exact(VoteRequest, HIGHEST, asked.body) == request
     assert not cast.heard
     response = VoteResponse(error_code=3)
@@ -125,10 +127,10 @@ def test_no_answer_or_none_that_makes_sense(cast: Cast, body: memoryview | None)
     assert [type(failure) for failure in cast.failures] == [PeerLostError]
 
 
-def test_nobody_knows_where_a_broker_is(cast: Cast) -> None:
+def test_a_broker_without_a_known_address(cast: Cast) -> None:
     cast.listen(cast.peers.ask(STRANGER, VoteRequest()))
     assert not cast.outbox
-    assert [str(failure) for failure in cast.failures] == ["nobody knows where broker 4 is"]
+    assert [str(failure) for failure in cast.failures] == ["broker 4 has no known address"]
 
 
 def test_the_quorum_hears_the_answer_or_none(cast: Cast) -> None:
@@ -149,8 +151,12 @@ def test_votes_do_not_wait_for_fetches(cast: Cast) -> None:
     assert lanes == ["raft", "raft-fetch", "raft-fetch"]
 
 
-def test_what_is_passed_on_comes_back_as_it_is(cast: Cast) -> None:
-    cast.listen(cast.peers.pass_on(VOTER, 19, 7, b"question", request=VoteRequest(), timeout_ms=9))
+def forwarded(body: bytes) -> ForwardedRequest:
+    return ForwardedRequest(RequestHeader(19, 7, 5, None, 0), body, VoteRequest(), ITSELF)
+
+
+def test_what_is_forwarded_comes_back_as_it_is(cast: Cast) -> None:
+    cast.listen(cast.peers.forward(VOTER, forwarded(b"question"), 9))
     asked = cast.asked
     assert (asked.address, asked.lane) == (Address("::1", 3), "forward-19")
     assert (asked.api_key, asked.api_version, asked.body) == (19, 7, b"question")
@@ -161,8 +167,8 @@ def test_what_is_passed_on_comes_back_as_it_is(cast: Cast) -> None:
 
 
 @pytest.mark.parametrize("node_id", [ME, STRANGER])
-def test_nothing_is_passed_on_to_nobody_or_oneself(cast: Cast, node_id: NodeId) -> None:
-    cast.listen(cast.peers.pass_on(node_id, 19, 7, b"", request=VoteRequest(), timeout_ms=9))
+def test_nothing_is_forwarded_to_an_unknown_broker_or_oneself(cast: Cast, node_id: NodeId) -> None:
+    cast.listen(cast.peers.forward(node_id, forwarded(b""), 9))
     assert not cast.outbox
     assert [type(failure) for failure in cast.failures] == [PeerLostError]
 

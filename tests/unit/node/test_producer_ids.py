@@ -1,13 +1,13 @@
 """Blocks of producer ids: whoever waits for one is told, however the asking ends."""
 
 from collections import deque
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 from barnabas.model.errors import ApiError, ErrorCode, PeerLostError
+from barnabas.model.ids import NodeId
 from barnabas.model.pending import Pending
-from barnabas.node.node import Node
-from barnabas.node.producer_ids import ProducerIds
+from barnabas.model.timers import Timers
+from barnabas.node.coordination.producer_ids import ProducerIds
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsResponse
 
 
@@ -16,16 +16,18 @@ class Asking:
 
     def __init__(self, *answers: Pending[Any]) -> None:
         self.answers = deque(answers)
-        node = SimpleNamespace(
-            node_id=1,
-            is_controller=False,
-            controller_id=2,
-            timers=SimpleNamespace(wall_ms=0),
-            membership=SimpleNamespace(broker_epoch=5),
-            peers=SimpleNamespace(ask=lambda *_: self.answers.popleft()),
+        self.is_controller = False
+        self.controller_id = NodeId(2)
+        self.ids = ProducerIds(
+            NodeId(1), self, self, Timers(), reserve=self.reserve, broker_epoch=lambda: 5
         )
-        self.ids = ProducerIds(cast("Node", node))
         self.told: list[int | ErrorCode] = []
+
+    def ask(self, *_: object, **__: object) -> Pending[Any]:
+        return self.answers.popleft()
+
+    def reserve(self, _: int) -> Pending[range]:
+        raise AssertionError
 
     def next(self) -> None:
         self.ids.next(0).when_done(self.told.append, self._refused)

@@ -1,7 +1,7 @@
 """What a node knows of the metadata log."""
 
 from barnabas.node.node import Node
-from barnabas.sim.faults import Faults
+from barnabas.sim.faults.fault_rates import Faults
 from barnabas.sim.host import Host
 from barnabas.sim.world import World
 
@@ -17,7 +17,7 @@ def test_a_snapshot_counts_as_applied() -> None:
     """A broker that starts from one says so in its heartbeats, or is never let in."""
     quorum = started().quorum
     cluster_id, records = quorum.image.cluster_id, list(quorum.snapshot())
-    quorum.offset, quorum.raft.cluster_id = 0, None
+    quorum.offset, quorum.raft.identity.cluster_id = 0, None
     quorum.load_snapshot(records)
     assert quorum.offset == quorum.raft.high_watermark > 0
-    assert quorum.raft.cluster_id == quorum.image.cluster_id == cluster_id
+    assert quorum.raft.identity.cluster_id == quorum.image.cluster_id == cluster_id

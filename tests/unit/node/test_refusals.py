@@ -1,7 +1,7 @@
 """Which batches were bound not to follow, and for how long that is an excuse."""
 
 from barnabas.model.errors import ErrorCode
-from barnabas.node.refusals import REMEMBERED_MS, Refusals
+from barnabas.node.partitions.rejected_batches import REMEMBERED_MS, Refusals
 from barnabas.protocol.records import BatchHeader, parse_header
 from tests.support.talk.batches import make_batch
 

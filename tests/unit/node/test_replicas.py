@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.controller.in_sync import GIVES_UP, RESIGNS
+from barnabas.controller.in_sync import DISK_REFUSES, LOG_DAMAGED
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
 from tests.support.raft.replica_set import LAG_MAX_MS, ReplicaSet, Stand
@@ -26,7 +26,7 @@ def send(leader: Stand, count: int = 1, producer: tuple[int, int, int] = (-1, -1
     heard: list[str] = []
 
     def append() -> None:
-        appended = leader.partition.append(make_batch(count, producer=producer), 1_000)
+        appended = leader.partition.leader.append(make_batch(count, producer=producer), 1_000)
         leader.partition.when_safe(
             appended.required_offset,
             lambda: heard.append(f"safe at {appended.base_offset}"),
@@ -78,7 +78,10 @@ def test_under_an_interval_it_is_safe_when_every_in_sync_copy_has_it() -> None:
 def test_only_the_leader_takes_records() -> None:
     replicas = ready()
     follower = replicas.stands[2]
-    for append in (follower.partition.append_own, lambda b: follower.partition.append(b, 0)):
+    for append in (
+        follower.partition.leader.append_own,
+        lambda b: follower.partition.leader.append(b, 0),
+    ):
         with pytest.raises(ApiError) as refused:
             append(bytearray(make_batch()))
         assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -160,10 +163,10 @@ def test_with_too_few_in_sync_acks_all_is_refused_and_nothing_becomes_visible() 
     replicas.stop(3)
     replicas.run()
     with pytest.raises(ApiError) as refused:
-        leader.partition.check_replicas()
+        leader.partition.leader.check_min_isr()
     assert refused.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
     with pytest.raises(ApiError):
-        leader.partition.append_own(bytearray(make_batch()))
+        leader.partition.leader.append_own(bytearray(make_batch()))
     heard = send(leader)  # acks=1 goes through
     replicas.calm(10)
     assert (heard, leader.partition.high_watermark, leader.partition.log.end_offset) == ([], 0, 1)
@@ -252,7 +255,7 @@ def test_a_leader_whose_log_is_damaged_has_somebody_else_lead_and_is_repaired() 
         leader.do(lambda: read_all_of(leader))
     ((_, _, request, _),) = replicas.proposals
     assert proposed(request) == [2, 3]
-    assert request.topics[0].partitions[0].leader_recovery_state == GIVES_UP
+    assert request.topics[0].partitions[0].leader_recovery_state == LOG_DAMAGED
     replicas.calm(30)
     assert leader_of(replicas) is not leader
     assert (ends(replicas), sorted(replicas.placed.isr)) == ([8, 8, 8], [1, 2, 3])
@@ -284,16 +287,16 @@ def test_a_copy_whose_disk_lost_records_declines_to_lead_until_it_has_them_again
     send(leader_of(replicas), 2)
     replicas.calm(12)
     loser = replicas.stands[2]
-    loser.partition.lost_records = True
+    loser.partition.health.lost_records = True
     replicas.move(2)
     loser.hear()
     ((_, _, request, _),) = replicas.proposals
     assert proposed(request) == [1, 3]
-    assert request.topics[0].partitions[0].leader_recovery_state == GIVES_UP
+    assert request.topics[0].partitions[0].leader_recovery_state == LOG_DAMAGED
     assert not loser.partition.leads
     replicas.calm(30)
     assert (replicas.placed.leader, sorted(replicas.placed.isr)) == (1, [1, 2, 3])
-    assert not loser.partition.lost_records
+    assert not loser.partition.health.lost_records
 
 
 def test_a_copy_that_found_damage_when_it_was_opened_declines_to_lead_and_is_repaired() -> None:
@@ -301,7 +304,7 @@ def test_a_copy_that_found_damage_when_it_was_opened_declines_to_lead_and_is_rep
     send(leader_of(replicas), 2)
     replicas.calm(12)
     damaged = replicas.stands[2]
-    damaged.partition.damaged_at = 0
+    damaged.partition.health.damaged_at = 0
     replicas.move(2)
     damaged.hear()
     ((_, _, request, _),) = replicas.proposals
@@ -318,7 +321,7 @@ def test_the_last_one_leads_whatever_its_disk_lost() -> None:
     loser = replicas.stands[2]
     replicas.stop(3)
     replicas.calm(3)
-    loser.partition.lost_records = True
+    loser.partition.health.lost_records = True
     replicas.stop(1)
     replicas.run()
     assert leader_of(replicas) is loser
@@ -364,7 +367,7 @@ def test_a_resignation_is_acted_on_before_the_metadata_says_so() -> None:
         send(full)
     ((_, _, request, _),) = replicas.proposals
     assert proposed(request) == [2, 3]
-    assert request.topics[0].partitions[0].leader_recovery_state == RESIGNS
+    assert request.topics[0].partitions[0].leader_recovery_state == DISK_REFUSES
     replicas.alter()
     assert (full.partition.leads, full.partition.leader_id) == (False, 2)
     told = [replicas.placed.leader_epoch, replicas.placed.partition_epoch]
@@ -434,7 +437,7 @@ def test_a_replica_whose_disk_refused_a_copy_does_not_begin_to_lead() -> None:
     full.hear()
     ((_, _, request, _),) = replicas.proposals
     assert proposed(request) == [1, 3]
-    assert request.topics[0].partitions[0].leader_recovery_state == RESIGNS
+    assert request.topics[0].partitions[0].leader_recovery_state == DISK_REFUSES
     full.disk.room = None
     replicas.calm(60)
     assert (sorted(replicas.placed.isr), ends(replicas)) == ([1, 2, 3], [2, 2, 2])
@@ -477,7 +480,7 @@ def test_damage_that_a_scrub_found_is_fetched_again() -> None:
     path = second.paths[0]
     follower.disk.flip(path, (follower.disk.open(path).size() // 2) * 8)
     second.trust.forget(second)
-    follower.do(lambda: follower.partition.found_damage(second.base_offset))
+    follower.do(lambda: follower.partition.health.found_damage(second.base_offset))
     assert follower.partition.log.end_offset == second.base_offset
     replicas.calm(30)
     assert (ends(replicas), sorted(replicas.placed.isr)) == ([60, 60, 60], [1, 2, 3])

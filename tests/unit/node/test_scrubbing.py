@@ -3,8 +3,8 @@
 from barnabas.effects import Verify
 from barnabas.model.ids import TopicPartition
 from barnabas.model.settings import BrokerSettings, Settings, StorageSettings
-from barnabas.node.partition import Partition
-from barnabas.node.scrubbing import GATHER_MS, Scrubbing
+from barnabas.node.chores.scrubbing import GATHER_MS, Scrubbing
+from barnabas.node.partitions.partition import Partition
 from tests.support.disks.memory_disk import MemoryDisk
 from tests.support.talk.batches import make_batch
 from tests.support.talk.edge import START_MS, Edge
@@ -16,7 +16,7 @@ def filled(edge: Edge, name: str = "orders", count: int = 40) -> Partition:
     edge.create(name, SMALL, number=len(edge.node.partitions) + 1)
     partition = edge.node.partitions[TopicPartition(name, 0)]
     for number in range(count):
-        partition.append(make_batch([(b"key", b"%d" % number * 20)]), START_MS)
+        partition.leader.append(make_batch([(b"key", b"%d" % number * 20)]), START_MS)
         edge.settle()
     return partition
 
@@ -42,8 +42,8 @@ def test_what_is_whole_is_said_to_be() -> None:
     edge = Edge(MemoryDisk()).start()
     partition = filled(edge)
     scrub(edge)
-    assert partition.damaged_at is None
-    (told,) = edge.said("checked everything that is stored")
+    assert partition.health.damaged_at is None
+    (told,) = edge.said("checked all stored records")
     assert told.facts == {"damaged": 0}
 
 
@@ -54,10 +54,10 @@ def test_damage_in_sealed_and_in_active_segments_is_found() -> None:
     scrub(edge)
     (told,) = edge.said("found damage")
     assert told.facts["byte"] == active
-    assert partition.damaged_at == partition.log.segments[-1].base_offset
+    assert partition.health.damaged_at == partition.log.segments[-1].base_offset
     flip(edge, partition, 2)
     scrub(edge)
-    assert partition.damaged_at == partition.log.segments[2].base_offset
+    assert partition.health.damaged_at == partition.log.segments[2].base_offset
 
 
 def test_a_segment_found_damaged_is_not_served_from_there_on() -> None:
@@ -88,7 +88,7 @@ def test_a_log_that_was_cut_meanwhile_is_not_called_damaged() -> None:
     path, size = asked.files[-1]
     partition.log.truncate(partition.log.end_offset - 1)
     asked.done([(path, size - 70)])  # where a batch had begun that is gone
-    assert partition.damaged_at is None
+    assert partition.health.damaged_at is None
 
 
 def test_what_is_opened_is_checked_where_settings_want_it() -> None:
@@ -107,4 +107,4 @@ def test_what_is_opened_is_checked_where_settings_want_it() -> None:
     late = filled(again, "late", 3)
     flip(again, late, -1)
     again.pass_time(GATHER_MS)
-    assert late.damaged_at == 0
+    assert late.health.damaged_at == 0

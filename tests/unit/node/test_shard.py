@@ -13,8 +13,8 @@ from barnabas.model.coordination import (
 from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
 from barnabas.model.ids import TopicPartition
 from barnabas.model.pending import Pending
-from barnabas.node.coordinators import java_hash
-from barnabas.node.shard import Shard
+from barnabas.node.coordination.coordinator_set import java_hash
+from barnabas.node.coordination.coordinator_shard import Shard
 from tests.support.disks.memory_disk import MemoryDisk
 from tests.support.talk.edge import Edge
 
@@ -138,7 +138,7 @@ def test_a_scheduled_operation_that_cannot_be_stored_is_reported() -> None:
     edge.node.timers.now_ms += 20
     edge.node.timers.fire()
     told = [effect.event for effect in edge.node.outbox if isinstance(effect, Notice)]
-    assert "a coordinator could not store a change" in told
+    assert "a coordinator cannot store a change" in told
 
 
 def test_a_successor_has_the_same_state() -> None:
@@ -167,7 +167,7 @@ def test_damage_in_what_was_stored_is_made_known_so_that_somebody_else_leads() -
     edge.disk.flip(segment.paths[0], (segment.size - 1) * 8)
     with pytest.raises(CorruptBatchError):
         shard_on(edge)
-    assert partition.damaged_at == 1
+    assert partition.health.damaged_at == 1
 
 
 class TestClosing:

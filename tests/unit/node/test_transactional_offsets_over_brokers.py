@@ -7,7 +7,8 @@ import pytest
 
 from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.errors import ErrorCode
-from barnabas.node import coordinators as coordinators_module
+from barnabas.node.coordination import coordinator_set
+from barnabas.protocol.api_keys import ApiKey
 from tests.support.talk.offset_requests import (
     Position,
     commit_request,
@@ -25,8 +26,6 @@ from tests.support.talk.spread_transactions import (
 )
 from tests.support.talk.together import Together
 from tests.support.talk.transaction_requests import add, add_offsets, end, initialize, send_end
-
-MARK = 27
 
 
 @pytest.fixture
@@ -76,7 +75,7 @@ class TestOffsets:
         producer, _ = self.begin(brokers, 5)
         for offset in range(3):
             brokers[3].ask(commit_request("g", {A1: offset}), 9)
-        monkeypatch.setattr(coordinators_module, "LOADED_AT_ONCE_BYTES", 1)
+        monkeypatch.setattr(coordinator_set, "LOADED_AT_ONCE_BYTES", 1)
         brokers.move(*GROUPS, to=2)
         end(brokers[1], producer)
         assert state(brokers) == "CompleteCommit"
@@ -85,7 +84,7 @@ class TestOffsets:
 
     def test_both_move_before_the_end(self, brokers: Together) -> None:
         producer, _ = self.begin(brokers, 5)
-        brokers.hold(MARK)
+        brokers.hold(ApiKey.WRITE_TXN_MARKERS)
         end(brokers[1], producer)
         brokers.move(*GROUPS, to=2)
         brokers.move(*COORDINATOR, to=3)

@@ -9,10 +9,10 @@ from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicPartition
 from barnabas.model.pending import Pending
-from barnabas.node.admissions import Admissions
-from barnabas.node.markers import Marker
-from barnabas.node.partition import Partition
-from barnabas.node.transactions import Admitted
+from barnabas.node.coordination.admissions import Admissions
+from barnabas.node.coordination.marker_writing import Marker
+from barnabas.node.coordination.node_transactions import Admitted
+from barnabas.node.partitions.leader_role import LeaderRole
 from tests.support.talk.dialogue import Dialogue
 from tests.support.talk.markers import Markers
 from tests.support.talk.requests import create_topic, delete_topic
@@ -32,13 +32,6 @@ from tests.support.talk.transactions import raised
 
 A0, B0 = TopicPartition("a", 0), TopicPartition("b", 0)
 CONCURRENT = ErrorCode.CONCURRENT_TRANSACTIONS
-
-
-@pytest.fixture
-def markers(monkeypatch: pytest.MonkeyPatch) -> Markers:
-    made = Markers()
-    monkeypatch.setattr("barnabas.node.markers.write_marker", made.write)
-    return made
 
 
 @pytest.fixture
@@ -202,7 +195,7 @@ class TestMarkers:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
 
         with monkeypatch.context() as broken:
-            broken.setattr(Partition, "append_own", refuse)
+            broken.setattr(LeaderRole, "append_own", refuse)
             markers.release()
             assert state(talk) == "PrepareCommit"
         talk.pass_time(1000)
@@ -341,7 +334,7 @@ class TestTakingOver:
         def refuse(*_: object) -> None:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
 
-        monkeypatch.setattr(Partition, "append_own", refuse)
+        monkeypatch.setattr(LeaderRole, "append_own", refuse)
         refused = send_initialize(talk).answer
         assert refused.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
 

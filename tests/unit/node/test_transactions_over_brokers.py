@@ -7,7 +7,8 @@ import pytest
 from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.errors import ErrorCode
 from barnabas.model.ids import TopicPartition
-from barnabas.node import coordinators as coordinators_module
+from barnabas.node.coordination import coordinator_set
+from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.markers import COMMIT, parse_marker
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
 from tests.support.talk.batches import batches_in
@@ -42,7 +43,6 @@ from tests.support.talk.transaction_requests import (
 )
 from tests.support.talk.transactions import raised
 
-ADD, MARK = 24, 27
 VERIFIES, ADDS = 11, 12
 OLD_END, NEW_END = 4, 5
 NOT_COORDINATOR = ErrorCode.NOT_COORDINATOR
@@ -81,7 +81,7 @@ def markers(brokers: Together, place: TopicPartition) -> list[tuple[int, int, in
 
 def is_open(brokers: Together, place: TopicPartition, producer: ProducerIdAndEpoch) -> bool:
     partition = brokers.partition(brokers.placed(place).leader, place)
-    return partition.open_transaction(producer.producer_id) is not None
+    return partition.log.producers.open_transaction(producer.producer_id) is not None
 
 
 class TestAdmissions:
@@ -91,7 +91,7 @@ class TestAdmissions:
         if version == VERIFIES:
             add(brokers[1], producer, A0)
         assert code(send(brokers, producer, version=version)) == 0
-        assert (2, 1, ADD) in brokers.asked
+        assert (2, 1, ApiKey.ADD_PARTITIONS_TO_TXN) in brokers.asked
         assert is_open(brokers, A0, producer)
         again = [("a", 0, in_transaction(producer, 1))]
         count = len(brokers.asked)
@@ -118,15 +118,15 @@ class TestAdmissions:
 
     def test_what_comes_up_meanwhile_is_asked_together(self, brokers: Together) -> None:
         producers = {name: initialize(brokers[1], name) for name in ("x", "y", "z")}
-        brokers.hold(ADD)
+        brokers.hold(ApiKey.ADD_PARTITIONS_TO_TXN)
         sent = [
             send_produce_in(brokers[2], [("a", 0, in_transaction(producer))], name=name)
             for name, producer in producers.items()
         ]
-        assert brokers.asked.count((2, 1, ADD)) == 1
+        assert brokers.asked.count((2, 1, ApiKey.ADD_PARTITIONS_TO_TXN)) == 1
         brokers.release()
         assert [code(exchange) for exchange in sent] == [0, 0, 0]
-        assert brokers.asked.count((2, 1, ADD)) == 2
+        assert brokers.asked.count((2, 1, ApiKey.ADD_PARTITIONS_TO_TXN)) == 2
 
     def test_a_lost_answer_is_asked_for_again(self, brokers: Together) -> None:
         producer = initialize(brokers[1])
@@ -147,14 +147,14 @@ class TestAdmissions:
     @pytest.mark.parametrize("to", [2, 3])
     def test_a_coordinator_that_moves_is_followed(self, brokers: Together, to: int) -> None:
         producer = initialize(brokers[1])
-        brokers.hold(ADD)
+        brokers.hold(ApiKey.ADD_PARTITIONS_TO_TXN)
         exchange = send(brokers, producer)
         brokers.move(*COORDINATOR, to=to)
         brokers.release()
         assert exchange.waiting
         brokers.pass_time(10)
         assert code(exchange) == 0
-        assert ((2, 3, ADD) in brokers.asked) == (to == 3)
+        assert ((2, 3, ApiKey.ADD_PARTITIONS_TO_TXN) in brokers.asked) == (to == 3)
         assert state(brokers, to) == "Ongoing"
 
     def test_nobody_coordinates(self, brokers: Together) -> None:
@@ -169,7 +169,7 @@ class TestAdmissions:
     ) -> None:
         producer = initialize(brokers[1])
         assert code(send(brokers, producer, 3)) == 0
-        brokers.hold(MARK)
+        brokers.hold(ApiKey.WRITE_TXN_MARKERS)
         after = end(brokers[1], producer)
         exchange = send(brokers, after)
         brokers.pass_time(50)
@@ -193,7 +193,7 @@ class TestGuards:
     def test_a_batch_that_comes_after_the_marker_is_refused(self, brokers: Together) -> None:
         producer = initialize(brokers[1])
         add(brokers[1], producer, A0)
-        brokers.hold(ADD, "answers")
+        brokers.hold(ApiKey.ADD_PARTITIONS_TO_TXN, "answers")
         exchange = send(brokers, producer, version=VERIFIES)
         assert send_end(brokers[1], producer, commit=False, version=OLD_END).answer.error_code == 0
         assert markers(brokers, A0) == [(producer.producer_epoch, 0, 0)]
@@ -204,7 +204,7 @@ class TestGuards:
     def test_the_next_transaction_is_not_held_up(self, brokers: Together) -> None:
         producer = initialize(brokers[1])
         add(brokers[1], producer, A0)
-        brokers.hold(ADD, "answers")
+        brokers.hold(ApiKey.ADD_PARTITIONS_TO_TXN, "answers")
         late = send(brokers, producer, version=VERIFIES)
         send_end(brokers[1], producer, commit=False, version=OLD_END)
         add(brokers[1], producer, A0)
@@ -220,7 +220,7 @@ class TestGuards:
     ) -> None:
         producer = initialize(brokers[1])
         assert code(send(brokers, producer)) == 0
-        brokers.hold(MARK)
+        brokers.hold(ApiKey.WRITE_TXN_MARKERS)
         after = end(brokers[1], producer, commit=commit)
         exchange = send(brokers, after)
         brokers.pass_time(50)
@@ -235,7 +235,7 @@ class TestGuards:
         producer = initialize(brokers[1])
         first = brokers[3].send(transactional_request("g", {A0: 5}, producer), 5)
         assert commit_code(first) == 0
-        brokers.hold(MARK)
+        brokers.hold(ApiKey.WRITE_TXN_MARKERS)
         after = end(brokers[1], producer)
         exchange = brokers[3].send(transactional_request("g", {A0: 6}, after), 5)
         brokers.pass_time(50)
@@ -247,7 +247,7 @@ class TestGuards:
 
     def test_a_marker_that_raised_the_epoch_voids_what_it_ends(self, brokers: Together) -> None:
         producer = initialize(brokers[1])
-        brokers.hold(ADD, "answers")
+        brokers.hold(ApiKey.ADD_PARTITIONS_TO_TXN, "answers")
         exchange = send(brokers, producer)
         assert state(brokers) == "Ongoing"
         end(brokers[1], producer, commit=False)
@@ -260,7 +260,7 @@ class TestGuards:
         one, two = initialize(brokers[1], "one"), initialize(brokers[1], "two")
         send_add(brokers[1], one, A0, name="one")
         send_add(brokers[1], two, A0, name="two")
-        brokers.hold(ADD, "answers")
+        brokers.hold(ApiKey.ADD_PARTITIONS_TO_TXN, "answers")
         sent = [("a", 0, in_transaction(one))]
         exchange = send_produce_in(brokers[2], sent, name="one", version=VERIFIES)
         send_end(brokers[1], two, name="two", version=OLD_END)
@@ -270,7 +270,7 @@ class TestGuards:
     def test_a_partition_that_was_led_by_another_meanwhile(self, brokers: Together) -> None:
         producer = initialize(brokers[1])
         add(brokers[1], producer, A0)
-        brokers.hold(ADD, "answers")
+        brokers.hold(ApiKey.ADD_PARTITIONS_TO_TXN, "answers")
         exchange = send(brokers, producer, version=VERIFIES)
         brokers.move(*A0, to=3)
         assert send_end(brokers[1], producer, version=OLD_END).answer.error_code == 0
@@ -283,7 +283,7 @@ class TestGuards:
     def test_offsets_after_the_marker_are_refused(self, brokers: Together) -> None:
         producer = initialize(brokers[1])
         assert add_offsets(brokers[1], producer, "g") == 0
-        brokers.hold(ADD, "answers")
+        brokers.hold(ApiKey.ADD_PARTITIONS_TO_TXN, "answers")
         request = transactional_request("g", {A0: 5}, producer)
         exchange = brokers[3].send(request, 4)
         send_end(brokers[1], producer, commit=False, version=OLD_END)
@@ -294,7 +294,7 @@ class TestGuards:
     def test_offsets_at_a_coordinator_that_moved_and_came_back(self, brokers: Together) -> None:
         producer = initialize(brokers[1])
         assert add_offsets(brokers[1], producer, "g") == 0
-        brokers.hold(ADD, "answers")
+        brokers.hold(ApiKey.ADD_PARTITIONS_TO_TXN, "answers")
         exchange = brokers[3].send(transactional_request("g", {A0: 5}, producer), 4)
         brokers.move(*GROUPS, to=2)
         send_end(brokers[1], producer, commit=False, version=OLD_END)
@@ -325,7 +325,11 @@ class TestMarkers:
         producer = initialize(brokers[1])
         add(brokers[1], producer, ("b", 0), ("b", 1), ("b", 2), A1)
         end(brokers[1], producer)
-        asked = [target for source, target, key in brokers.asked if key == MARK and source == 1]
+        asked = [
+            target
+            for source, target, key in brokers.asked
+            if key == ApiKey.WRITE_TXN_MARKERS and source == 1
+        ]
         assert sorted(asked) == [2, 3]
         assert state(brokers) == "CompleteCommit"
 
@@ -335,7 +339,7 @@ class TestMarkers:
         end(brokers[1], producer)
         brokers.pass_time(2000)
         assert state(brokers) == "PrepareCommit"
-        asked = brokers.asked.count((1, 3, MARK))
+        asked = brokers.asked.count((1, 3, ApiKey.WRITE_TXN_MARKERS))
         assert 4 <= asked <= 9, "more and more slowly"
         brokers.dead.clear()
         brokers.pass_time(1000)
@@ -344,7 +348,7 @@ class TestMarkers:
 
     def test_a_partition_that_moves_gets_its_marker_there(self, brokers: Together) -> None:
         producer = self.begin(brokers)
-        brokers.hold(MARK)
+        brokers.hold(ApiKey.WRITE_TXN_MARKERS)
         end(brokers[1], producer)
         brokers.move(*A1, to=2)
         brokers.release()
@@ -471,13 +475,17 @@ class TestFailover:
         before = len(brokers.asked)
         brokers.dead.clear()
         brokers.pass_time(3000)
-        late = [asked for asked in brokers.asked[before:] if asked[0] == 1 and asked[2] == MARK]
+        late = [
+            asked
+            for asked in brokers.asked[before:]
+            if asked[0] == 1 and asked[2] == ApiKey.WRITE_TXN_MARKERS
+        ]
         assert late == [], "who was deposed stops trying"
 
     def test_a_deposed_coordinators_marker_is_refused(
         self, brokers: Together, producer: ProducerIdAndEpoch
     ) -> None:
-        brokers.hold(MARK)
+        brokers.hold(ApiKey.WRITE_TXN_MARKERS)
         end(brokers[1], producer)
         deposed, brokers.held = brokers.held, []
         brokers.move(*COORDINATOR, to=3)
@@ -494,7 +502,7 @@ class TestFailover:
     def test_who_waits_for_an_end_is_sent_on(
         self, brokers: Together, producer: ProducerIdAndEpoch
     ) -> None:
-        brokers.hold(MARK)
+        brokers.hold(ApiKey.WRITE_TXN_MARKERS)
         end(brokers[1], producer)
         waiting = [send_initialize(brokers[1]), send_end(brokers[1], producer)]
         assert [exchange.waiting for exchange in waiting] == [True, True]
@@ -504,7 +512,7 @@ class TestFailover:
     def test_a_large_one_is_read_in_pieces(
         self, brokers: Together, producer: ProducerIdAndEpoch, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(coordinators_module, "LOADED_AT_ONCE_BYTES", 1)
+        monkeypatch.setattr(coordinator_set, "LOADED_AT_ONCE_BYTES", 1)
         brokers.create("b", [2])
         for _ in range(3):
             initialize(brokers[1], "other")
@@ -532,5 +540,9 @@ def test_produce_in_a_transaction_where_everything_is_on_one_broker(brokers: Tog
     before = list(brokers.asked)
     assert produce_in(brokers[2], producer, "a") == 0
     end(brokers[2], producer)
-    assert [asked for asked in brokers.asked[len(before) :] if asked[2] in (ADD, MARK)] == []
+    assert [
+        asked
+        for asked in brokers.asked[len(before) :]
+        if asked[2] in (ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.WRITE_TXN_MARKERS)
+    ] == []
     assert state(brokers, 2) == "CompleteCommit"

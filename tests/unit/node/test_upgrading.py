@@ -13,15 +13,16 @@ from barnabas.controller.features import FIRST_RELEASE
 from barnabas.metadata.features import FEATURE, LATEST_LEVEL
 from barnabas.model.errors import ApiError, ErrorCode, TooOldError
 from barnabas.model.pending import Pending
-from barnabas.node import membership, upgrading
+from barnabas.node.cluster import broker_lifecycle as membership
+from barnabas.node.cluster import feature_upgrade as upgrading
 from barnabas.node.node import Node
 from barnabas.protocol.messages.update_features import (
     FeatureUpdateKey,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from barnabas.sim.cluster import Cluster
 from barnabas.sim.host import Host
+from barnabas.sim.simulated_cluster import Cluster
 from barnabas.sim.world import World
 from barnabas.testing.process import BrokerSubprocess
 from tests.support.talk.dialogue import Dialogue
@@ -206,7 +207,7 @@ def test_who_does_not_control_does_not_judge(three: Three) -> None:
 
 def test_a_broker_that_reads_of_a_later_level_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     three = Three()
-    monkeypatch.setattr("barnabas.node.quorum.LATEST_LEVEL", 1)
+    monkeypatch.setattr("barnabas.node.cluster.metadata_quorum.LATEST_LEVEL", 1)
     host = three.other
     host.kill(power_cut=False)
     host.start()
@@ -219,7 +220,7 @@ def test_a_lone_broker_of_an_older_release_says_what_to_do(
 ) -> None:
     with monkeypatch.context() as later:
         later.setattr("barnabas.node.node.LATEST_LEVEL", 3)
-        later.setattr("barnabas.node.quorum.LATEST_LEVEL", 3)
+        later.setattr("barnabas.node.cluster.metadata_quorum.LATEST_LEVEL", 3)
         talk = Dialogue(tmp_path)
         talk.node.stop()
     broker = BrokerSubprocess(tmp_path)

@@ -4,8 +4,8 @@ import pytest
 
 from barnabas.metadata.topic_config import resolve
 from barnabas.model.errors import ApiError, ErrorCode, InvalidRecordsError
-from barnabas.node import validation
-from barnabas.node.validation import checked
+from barnabas.node.partitions import batch_validation as validation
+from barnabas.node.partitions.batch_validation import checked
 from barnabas.protocol.compression import Codec, compress
 from barnabas.protocol.crc import crc32c
 from barnabas.protocol.records import CONTROL, CRC_FROM, Record, build, parse_header, records

@@ -3,8 +3,8 @@
 import pytest
 
 from barnabas.model.errors import ApiError, ErrorCode
-from barnabas.node import verifications
-from barnabas.node.verifications import Verifications
+from barnabas.node.coordination import verifications
+from barnabas.node.coordination.verifications import Verifications
 from barnabas.protocol.records import BatchHeader, parse_header
 from barnabas.storage.producers import SEQUENCE_MASK, ProducerStates
 from tests.support.talk.batches import make_batch

@@ -34,5 +34,5 @@ def test_a_control_batch_that_ends_nothing(key: bytes | None, value: bytes | Non
 
 def test_an_empty_control_batch() -> None:
     batch = build([], base_offset=5, last_offset=5, base_timestamp=0, attributes=CONTROL)
-    with pytest.raises(CorruptBatchError, match="offset 5 says nothing"):
+    with pytest.raises(CorruptBatchError, match="offset 5 is empty"):
         parse_marker(batch, parse_header(batch))

@@ -9,9 +9,9 @@ from barnabas.model.ids import NodeId
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
 from barnabas.protocol.messages.vote import VoteRequest
 from barnabas.protocol.records import Record, build, parse_header
-from barnabas.raft.machine import NotLeaderError
 from barnabas.raft.messages import FetchFacts, Leadership, LogEnd, fetch_request, vote_response
 from barnabas.raft.metadata_log import FOLDER, SETTINGS, DivergedError, Divergence
+from barnabas.raft.raft_machine import NotLeaderError
 from barnabas.raft.voters import ReplicaKey
 from barnabas.sim.memory_disk import MemoryDisk
 from barnabas.storage.recovery import open_log
@@ -20,7 +20,7 @@ from tests.support.raft.raft_quorum import RaftQuorum
 
 A, B = (b"a", b"1"), (b"b", b"2")
 
-CONTRADICTS = "the quorum's log contradicts what was committed"
+CONTRADICTS = "metadata log diverges below the high watermark"
 
 
 def elected(member: RaftMember) -> RaftMember:
@@ -30,14 +30,14 @@ def elected(member: RaftMember) -> RaftMember:
         for asked in member.asked(VoteRequest):
             epoch = asked.request.topics[0].partitions[0].replica_epoch
             asked.answer(vote_response(Leadership(epoch, None), granted=True))
-    assert member.raft.is_leader
+    assert member.raft.elections.is_leader
     return member
 
 
 def fetched(leader: RaftMember, log_end: LogEnd) -> None:
     """Have node 2 fetch, as one that has synced everything before."""
     two = ReplicaKey(NodeId(2), b"2" * 16)
-    facts = FetchFacts(two, leader.raft.epoch, log_end, 0, 0, 1_000)
+    facts = FetchFacts(two, leader.raft.elections.epoch, log_end, 0, 0, 1_000)
     leader.raft.handle_fetch(fetch_request(None, facts))
 
 
@@ -54,7 +54,7 @@ def journal(disk: MemoryDisk, count: int) -> None:
 
 def test_a_lone_voter_is_active_before_start_returns() -> None:
     member = RaftMember(count=1).start()
-    assert member.raft.is_active
+    assert member.raft.elections.is_active
     assert member.heard.events == ["leader changed", "active 1"]
     end = member.raft.propose([A, B], 0)
     assert member.raft.high_watermark < end
@@ -99,7 +99,7 @@ def test_the_log_of_a_broker_from_before_the_quorum_goes_on() -> None:
     member.raft.close()
     again = RaftMember(count=1, disk=disk).start()
     assert again.heard.records[-1] == A
-    assert again.raft.epoch == 2
+    assert again.raft.elections.epoch == 2
 
 
 def test_a_log_that_was_being_written_anew_is_found() -> None:
@@ -129,7 +129,7 @@ def test_a_follower_holds_its_own_syncs_against_damage() -> None:
     path = f"data/{FOLDER}/{0:020d}.log"
     follower.disk.cut(path, follower.disk.size(path) - 3)
     with pytest.raises(StorageError, match="is damaged"):
-        RaftMember(follower.raft.me, disk=follower.disk).raft.open()
+        RaftMember(follower.node_id, disk=follower.disk).raft.open()
 
 
 def test_three_commit_what_two_have() -> None:
@@ -179,20 +179,20 @@ def test_nothing_of_an_earlier_epoch_is_committed_on_its_own() -> None:
     first.sync()
     leader = elected(RaftMember(disk=first.disk, seed=2).start())
     leader.sync()
-    assert (leader.raft.epoch, leader.raft.end_offset) == (2, 2)
+    assert (leader.raft.elections.epoch, leader.raft.end_offset) == (2, 2)
     fetched(leader, LogEnd(1, 1))
-    assert (leader.raft.high_watermark, leader.raft.is_active) == (0, False)
+    assert (leader.raft.high_watermark, leader.raft.elections.is_active) == (0, False)
     with pytest.raises(NotLeaderError):
         leader.raft.propose([A], 0)
     fetched(leader, LogEnd(2, 2))
-    assert (leader.raft.high_watermark, leader.raft.is_active) == (2, True)
+    assert (leader.raft.high_watermark, leader.raft.elections.is_active) == (2, True)
 
 
 def test_what_only_a_deposed_leader_had_is_cut_by_epoch() -> None:
     """KIP-101; and nobody was ever told of it."""
     quorum = RaftQuorum(3)
     first = quorum.elect()
-    quorum.deaf.add(first.raft.me)
+    quorum.deaf.add(first.node_id)
     first.raft.propose([A], 0)
     second = quorum.elect()
     quorum.deaf.clear()
@@ -210,7 +210,7 @@ def test_a_cut_below_the_high_watermark_halts_the_node() -> None:
     follower = next(m for m in quorum.members.values() if m is not leader)
     before = follower.raft.end_offset
     leader.raft.log.divergence = lambda offset, epoch: Divergence(0, 0)  # type: ignore[method-assign]
-    with pytest.raises(DivergedError, match="was committed"):
+    with pytest.raises(DivergedError, match="are committed"):
         quorum.pass_time(1_000)
     halted = [m for m in quorum.members.values() if CONTRADICTS in m.notices()]
     assert len(halted) == 1
@@ -248,7 +248,10 @@ def test_the_quorum_describes_itself() -> None:
     quorum.pass_time(500)
     response = leader.raft.handle_describe_quorum(DescribeQuorumRequest())
     data = response.topics[0].partitions[0]
-    assert (data.leader_id, data.leader_epoch) == (leader.raft.me, leader.raft.epoch)
+    assert (data.leader_id, data.leader_epoch) == (
+        leader.node_id,
+        leader.raft.elections.epoch,
+    )
     assert data.high_watermark == leader.raft.high_watermark
     assert [v.replica_id for v in data.current_voters] == [1, 2, 3]
     assert all(v.log_end_offset == leader.raft.end_offset for v in data.current_voters)
@@ -259,5 +262,5 @@ def test_the_quorum_describes_itself() -> None:
     told = other.raft.handle_describe_quorum(DescribeQuorumRequest()).topics[0].partitions[0]
     assert (told.error_code, told.leader_id) == (
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        leader.raft.me,
+        leader.node_id,
     )

@@ -39,7 +39,7 @@ def ask_vote(
     pre_vote: bool = False,
     directory: bytes = NO_DIRECTORY,
 ) -> VoteResponsePartitionData:
-    voter = Voter(member.raft.me, directory, Address("h", PORT + member.raft.me))
+    voter = Voter(member.node_id, directory, Address("h", PORT + member.node_id))
     facts = VoteFacts(epoch, candidate, log_end, pre_vote)
     response = member.raft.handle_vote(vote_request(None, voter, facts))
     assert response.error_code == 0
@@ -57,13 +57,17 @@ def elected(member: RaftMember) -> RaftMember:
     member.pass_time(1_000)
     granted(member)
     granted(member)
-    assert member.raft.is_leader
+    assert member.raft.elections.is_leader
     return member
 
 
 def led_by(member: RaftMember, leader: int, epoch: int) -> None:
     """Have a leader call."""
-    voter = Voter(member.raft.me, NO_DIRECTORY, Address("h", PORT + member.raft.me))
+    voter = Voter(
+        member.node_id,
+        NO_DIRECTORY,
+        Address("h", PORT + member.node_id),
+    )
     told = Leadership(epoch, NodeId(leader), Address("h", PORT + leader))
     response = member.raft.handle_begin_quorum_epoch(begin_request(None, voter, told))
     assert response.topics[0].partitions[0].error_code == 0
@@ -76,17 +80,17 @@ def test_a_voter_asks_before_it_stands() -> None:
     asked = member.asked(VoteRequest)
     assert {one.node_id for one in asked} == {2, 3}
     assert all(one.request.topics[0].partitions[0].pre_vote for one in asked)
-    assert member.raft.epoch == 0
+    assert member.raft.elections.epoch == 0
     asked[0].answer(vote_response(Leadership(0, None), granted=True))
-    assert member.raft.epoch == 1
+    assert member.raft.elections.epoch == 1
     assert not member.asked(VoteRequest)[0].request.topics[0].partitions[0].pre_vote
 
 
 def test_a_majority_elects_and_everyone_is_told() -> None:
     member = elected(RaftMember().start())
     assert {one.node_id for one in member.asked(BeginQuorumEpochRequest)} == {2, 3}
-    assert (member.raft.leader_id, member.raft.epoch) == (1, 1)
-    assert not member.raft.is_active
+    assert (member.raft.leader_id, member.raft.elections.epoch) == (1, 1)
+    assert not member.raft.elections.is_active
 
 
 def test_one_vote_an_epoch() -> None:
@@ -107,14 +111,14 @@ def test_a_vote_outlives_the_power() -> None:
     for seed in range(20):
         member.disk.power_cut(Random(seed))
         again = RaftMember(disk=member.disk).start()
-        assert again.raft.epoch == 5
+        assert again.raft.elections.epoch == 5
         assert not ask_vote(again, THREE, 5).vote_granted
 
 
 def test_nobody_votes_for_a_log_that_lacks_something() -> None:
     """Raft 5.4.1: the later epoch wins, then the longer log."""
     member = elected(RaftMember().start())
-    end = member.raft.log_end
+    end = member.raft.elections.log_end
     assert not ask_vote(member, TWO, 7, log_end=LogEnd(end.epoch, end.offset - 1)).vote_granted
     assert not ask_vote(member, TWO, 8, log_end=LogEnd(end.epoch - 1, 1_000)).vote_granted
     assert ask_vote(member, TWO, 9, log_end=end).vote_granted
@@ -148,7 +152,7 @@ def test_an_old_epoch_is_told_the_new_one() -> None:
 def test_a_leader_makes_room_for_a_later_epoch() -> None:
     member = elected(RaftMember().start())
     led_by(member, 3, 4)
-    assert (member.raft.leader_id, member.raft.is_leader) == (3, False)
+    assert (member.raft.leader_id, member.raft.elections.is_leader) == (3, False)
     assert "resigned" in member.heard.events
 
 
@@ -161,7 +165,7 @@ def test_votes_of_an_earlier_epoch_do_not_count() -> None:
     led_by(member, 2, 5)
     for one in late:
         one.answer(vote_response(Leadership(1, None), granted=True))
-    assert not member.raft.is_leader
+    assert not member.raft.elections.is_leader
     assert member.raft.leader_id == 2
 
 
@@ -169,12 +173,12 @@ def test_a_leader_without_a_majority_gives_up() -> None:
     """Check-quorum: one and a half fetch timeouts without fetches."""
     member = elected(RaftMember().start())
     member.pass_time(1_499)
-    leading = [member.raft.is_leader]
+    leading = [member.raft.elections.is_leader]
     member.pass_time(2)
-    leading.append(member.raft.is_leader)
+    leading.append(member.raft.elections.is_leader)
     assert leading == [True, False]
     assert {one.node_id for one in member.asked(EndQuorumEpochRequest)} == {2, 3}
-    assert "the controller lost the majority" in member.notices()
+    assert "controller resigns: no majority of voters fetches" in member.notices()
 
 
 def test_a_leader_whose_disk_takes_nothing_gives_way() -> None:
@@ -182,9 +186,9 @@ def test_a_leader_whose_disk_takes_nothing_gives_way() -> None:
     member.disk.room = 0
     told = member.asked(BeginQuorumEpochRequest)[0]
     told.answer(begin_response(Leadership(9, None), ErrorCode.FENCED_LEADER_EPOCH))
-    assert "the disk refused metadata" in member.notices()
+    assert "writing metadata failed" in member.notices()
     member.pass_time(100)
-    assert (member.raft.is_leader, member.raft.epoch) == (False, 1)
+    assert (member.raft.elections.is_leader, member.raft.elections.epoch) == (False, 1)
     assert {one.node_id for one in member.asked(EndQuorumEpochRequest)} == {2, 3}
 
 
@@ -192,15 +196,15 @@ def test_a_controller_whose_disk_refuses_a_decision_gives_way() -> None:
     member = elected(RaftMember().start())
     two = ReplicaKey(NodeId(2), b"2" * 16)
     member.sync()
-    facts = FetchFacts(two, member.raft.epoch, LogEnd(1, 1), 0, 0, 1_000)
+    facts = FetchFacts(two, member.raft.elections.epoch, LogEnd(1, 1), 0, 0, 1_000)
     member.raft.handle_fetch(fetch_request(None, facts))
-    assert member.raft.is_active
+    assert member.raft.elections.is_active
     member.disk.room = 0
     with pytest.raises(OSError, match="No space"):
         member.raft.propose([(b"a", b"1")], 0)
-    leading = [member.raft.is_leader]  # what it was about to do comes to an end first
+    leading = [member.raft.elections.is_leader]  # what it was about to do comes to an end first
     member.pass_time(100)
-    leading.append(member.raft.is_leader)
+    leading.append(member.raft.elections.is_leader)
     assert leading == [True, False]
     assert {one.node_id for one in member.asked(EndQuorumEpochRequest)} == {2, 3}
 
@@ -210,7 +214,9 @@ def test_the_preferred_successor_stands_at_once() -> None:
     member = RaftMember().start()
     led_by(member, 2, 3)
     leader = Leadership(3, NodeId(2), Address("h", PORT + 2))
-    member.raft.handle_end_quorum_epoch(end_request(None, leader, [member.raft.key, THREE]))
+    member.raft.handle_end_quorum_epoch(
+        end_request(None, leader, [member.raft.identity.key, THREE])
+    )
     assert {one.node_id for one in member.asked(VoteRequest)} == {2, 3}
 
 
@@ -232,7 +238,7 @@ def test_requests_for_another_disk_or_cluster_are_refused() -> None:
     member = RaftMember().start()
     answer = ask_vote(member, TWO, 1, directory=b"x" * 16)
     assert (answer.error_code, answer.vote_granted) == (ErrorCode.INVALID_VOTER_KEY, False)
-    member.raft.cluster_id = "this"
+    member.raft.identity.cluster_id = "this"
     request = VoteRequest(cluster_id="that", voter_id=1)
     assert member.raft.handle_vote(request).error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
 
@@ -268,7 +274,7 @@ def test_two_candidates_without_the_third_voter_try_again_soon() -> None:
     member = RaftMember().start()
     member.pass_time(1_000)
     other, dead = candidate(member)
-    epoch = member.raft.epoch
+    epoch = member.raft.elections.epoch
     other.answer(vote_response(Leadership(epoch, None), granted=False))
     dead.answer(None)
     for _ in range(10):
@@ -282,7 +288,7 @@ def test_a_candidate_that_nobody_answers_keeps_asking_in_its_epoch() -> None:
     member.pass_time(1_000)
     for asked in candidate(member):
         asked.answer(None)
-    epoch = member.raft.epoch
+    epoch = member.raft.elections.epoch
     member.pass_time(900)
     asked_again = [one.request.topics[0].partitions[0] for one in member.asked(VoteRequest)]
     assert asked_again

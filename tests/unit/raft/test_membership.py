@@ -14,12 +14,12 @@ from tests.support.raft.raft_quorum import RaftQuorum
 
 
 def add(leader: RaftMember, member: RaftMember, timeout_ms: int = 5_000) -> list[Any]:
-    node_id = member.raft.me
+    node_id = member.node_id
     request = AddRaftVoterRequest(
         cluster_id=None,
         timeout_ms=timeout_ms,
         voter_id=node_id,
-        voter_directory_id=member.raft.directory,
+        voter_directory_id=member.raft.identity.directory,
         listeners=[Listener(name="PEER", host="h", port=PORT + node_id)],
     )
     return outcome(leader.raft.handle_add_voter(request))
@@ -27,7 +27,9 @@ def add(leader: RaftMember, member: RaftMember, timeout_ms: int = 5_000) -> list
 
 def remove(leader: RaftMember, member: RaftMember) -> list[Any]:
     request = RemoveRaftVoterRequest(
-        cluster_id=None, voter_id=member.raft.me, voter_directory_id=member.raft.directory
+        cluster_id=None,
+        voter_id=member.node_id,
+        voter_directory_id=member.raft.identity.directory,
     )
     return outcome(leader.raft.handle_remove_voter(request))
 
@@ -54,7 +56,7 @@ def test_the_first_leader_writes_down_who_votes() -> None:
         assert member.raft.voters.directories_known
         assert ids(member) == [1, 2, 3]
     directories = {voter.directory for voter in leader.raft.voters}
-    assert directories == {member.raft.directory for member in quorum.members.values()}
+    assert directories == {member.raft.identity.directory for member in quorum.members.values()}
 
 
 def test_the_set_of_the_settings_stays_until_all_were_heard_of() -> None:
@@ -108,10 +110,10 @@ def test_a_set_that_is_cut_away_counts_no_more() -> None:
     quorum = RaftQuorum(3, spares=1)
     leader = quorum.elect()
     quorum.pass_time(500)
-    quorum.deaf.add(leader.raft.me)
-    others = [n for n in (1, 2, 3) if n != leader.raft.me]
+    quorum.deaf.add(leader.node_id)
+    others = [n for n in (1, 2, 3) if n != leader.node_id]
     heard = remove(leader, quorum.members[others[0]])
-    assert ids(leader) == sorted([leader.raft.me, others[1]])
+    assert ids(leader) == sorted([leader.node_id, others[1]])
     quorum.elect()
     quorum.deaf.clear()
     quorum.pass_time(3_000)
@@ -124,12 +126,12 @@ def test_a_leader_that_is_voted_out_leads_until_that_is_committed() -> None:
     leader = quorum.elect()
     quorum.pass_time(500)
     heard = remove(leader, leader)
-    assert leader.raft.is_leader
+    assert leader.raft.elections.is_leader
     quorum.pass_time(1_000)
     assert heard == [0]
     assert quorum.leader not in (None, leader)
-    assert not leader.raft.is_voter
-    assert leader.raft.leader_id == quorum.leader.raft.me  # it observes now
+    assert not leader.raft.known_voters.include_this_node
+    assert leader.raft.leader_id == quorum.leader.node_id  # it observes now
 
 
 def test_the_last_voter_stays() -> None:
@@ -155,7 +157,7 @@ def test_a_node_without_its_disk_observes_until_it_is_added_again() -> None:
     before = quorum.members[lost]
     after = quorum.restart(lost, wiped=True)
     quorum.pass_time(2_000)
-    assert not after.raft.is_voter
+    assert not after.raft.known_voters.include_this_node
     assert after.raft.high_watermark == leader.raft.high_watermark
     assert add(leader, after) == [ErrorCode.DUPLICATE_VOTER]
     gone = remove(leader, before)
@@ -163,7 +165,7 @@ def test_a_node_without_its_disk_observes_until_it_is_added_again() -> None:
     back = add(leader, after)
     quorum.pass_time(500)
     assert (gone, back) == ([0], [0])
-    assert after.raft.is_voter
+    assert after.raft.known_voters.include_this_node
 
 
 def test_a_voter_that_moved_is_written_down() -> None:
@@ -171,10 +173,10 @@ def test_a_voter_that_moved_is_written_down() -> None:
     leader = quorum.elect()
     quorum.pass_time(500)
     moved = next(m for m in quorum.members.values() if m is not leader)
-    assert moved.raft.own_address is not None
-    moved.raft.own_address = moved.raft.own_address._replace(host="elsewhere")
+    assert moved.raft.identity.address is not None
+    moved.raft.identity.address = moved.raft.identity.address._replace(host="elsewhere")
     quorum.pass_time(1_000)
-    voter = leader.raft.voters.find(moved.raft.me)
+    voter = leader.raft.voters.find(moved.node_id)
     assert voter is not None
     assert voter.address.host == "elsewhere"
 

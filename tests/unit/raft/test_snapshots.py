@@ -247,7 +247,7 @@ def test_a_full_disk_refuses_a_snapshot_and_the_log_stays() -> None:
     member.disk.room = 100
     while step(member):
         pass
-    assert "the disk refused a snapshot of the metadata" in member.notices()
+    assert "writing a metadata snapshot failed" in member.notices()
     assert (names(member), member.raft.log.start_offset) == ([], 0)
     member.disk.room = None
     propose_one(member, 0)

@@ -23,7 +23,7 @@ SESSION = 77
 
 
 @dataclass
-class FakeCopy:
+class FakeReplica:
     """A copy that only counts."""
 
     number: int
@@ -34,7 +34,7 @@ class FakeCopy:
     last_epoch: int = 3
     high_watermark: int = 7
     taken: list[bytes] = field(default_factory=list)
-    cuts: list[Diverging] = field(default_factory=list)
+    truncations: list[Diverging] = field(default_factory=list)
     fails: Exception | None = None
     syncs_later: bool = False
 
@@ -46,7 +46,7 @@ class FakeCopy:
     def bounds(self) -> tuple[int, int]:
         return 0, self.end
 
-    def take(self, told: Copied) -> None:
+    def apply(self, told: Copied) -> None:
         if self.fails is not None:
             raise self.fails
         if told.records:
@@ -54,18 +54,18 @@ class FakeCopy:
             self.end += len(told.records)
             self.is_synced = not self.syncs_later
 
-    def cut(self, diverging: Diverging) -> None:
-        self.cuts.append(diverging)
+    def truncate(self, diverging: Diverging) -> None:
+        self.truncations.append(diverging)
         self.end, self.last_epoch = diverging.end_offset, diverging.epoch
 
-    def start_over(self, told: Copied) -> None:
+    def restart(self, told: Copied) -> None:
         self.end = told.log_start_offset
 
 
 class Talk:
     """A fetcher, with the test as its leader."""
 
-    def __init__(self, *copies: FakeCopy, rate: int = 0) -> None:
+    def __init__(self, *copies: FakeReplica, rate: int = 0) -> None:
         self.timers = Timers()
         self.outbox: list[Effect] = []
         self.reachable = True
@@ -124,7 +124,7 @@ def sent(number: int, content: bytes = b"", code: int = 0, start: int = 0) -> Pa
 
 
 def test_the_first_request_names_everything_and_says_who_asks() -> None:
-    talk = Talk(FakeCopy(0), FakeCopy(1, end=7))
+    talk = Talk(FakeReplica(0), FakeReplica(1, end=7))
     ask = talk.asked()
     request = read(ask)
     assert (ask.address, ask.lane) == (Address("leader", 1), "replica-0")
@@ -137,7 +137,7 @@ def test_the_first_request_names_everything_and_says_who_asks() -> None:
 
 
 def test_later_ones_name_only_what_has_moved() -> None:
-    talk = Talk(FakeCopy(0), FakeCopy(1))
+    talk = Talk(FakeReplica(0), FakeReplica(1))
     answer(talk.asked(), sent(0, b"12345"), sent(1))
     ask = talk.asked()
     assert named(ask) == {0: 15}
@@ -148,7 +148,7 @@ def test_later_ones_name_only_what_has_moved() -> None:
 
 
 def test_an_offset_is_named_only_once_it_is_synced() -> None:
-    copy = FakeCopy(0, syncs_later=True)
+    copy = FakeReplica(0, syncs_later=True)
     talk = Talk(copy)
     answer(talk.asked(), sent(0, b"12345"))
     assert talk.is_silent()
@@ -158,7 +158,7 @@ def test_an_offset_is_named_only_once_it_is_synced() -> None:
 
 
 def test_a_slow_log_holds_the_others_up_for_a_moment_alone() -> None:
-    slow, quick = FakeCopy(0, syncs_later=True), FakeCopy(1)
+    slow, quick = FakeReplica(0, syncs_later=True), FakeReplica(1)
     talk = Talk(slow, quick)
     answer(talk.asked(), sent(0, b"12345"), sent(1, b"123"))
     assert talk.is_silent()
@@ -168,7 +168,7 @@ def test_a_slow_log_holds_the_others_up_for_a_moment_alone() -> None:
     slow.is_synced = True
     talk.fetcher.synced(slow.key)
     assert named(talk.asked()) == {0: 15}, "though a request waits at the leader"
-    talk.fetcher.follow(FakeCopy(2))
+    talk.fetcher.follow(FakeReplica(2))
     talk.pass_time(1)
     assert talk.is_silent(), "two at a time are enough"
     answer(waiting)
@@ -176,25 +176,25 @@ def test_a_slow_log_holds_the_others_up_for_a_moment_alone() -> None:
 
 
 def test_what_diverges_is_cut_and_asked_for_again() -> None:
-    copy = FakeCopy(0)
+    copy = FakeReplica(0)
     talk = Talk(copy)
     told = sent(0)
     told.diverging_epoch = EpochEndOffset(epoch=2, end_offset=6)
     answer(talk.asked(), told)
     ask = talk.asked()
     ((_, (part,)),) = read(ask).topics
-    assert copy.cuts == [Diverging(2, 6)]
+    assert copy.truncations == [Diverging(2, 6)]
     assert (part.fetch_offset, part.last_fetched_epoch) == (6, 2)
 
 
 def test_a_log_that_the_leader_has_left_behind_starts_over() -> None:
-    talk = Talk(FakeCopy(0))
+    talk = Talk(FakeReplica(0))
     answer(talk.asked(), sent(0, code=ErrorCode.OFFSET_OUT_OF_RANGE, start=50))
     assert named(talk.asked()) == {0: 50}
 
 
 def test_who_does_not_lead_is_asked_again_later_and_the_others_go_on() -> None:
-    talk = Talk(FakeCopy(0), FakeCopy(1))
+    talk = Talk(FakeReplica(0), FakeReplica(1))
     answer(talk.asked(), sent(0, code=ErrorCode.NOT_LEADER_OR_FOLLOWER), sent(1, b"123"))
     ask = talk.asked()
     assert named(ask) == {1: 13}
@@ -211,10 +211,10 @@ def test_who_does_not_lead_is_asked_again_later_and_the_others_go_on() -> None:
 
 
 def test_what_is_damaged_on_its_way_is_refused_and_fetched_again() -> None:
-    copy = FakeCopy(0, fails=CorruptBatchError("checksum mismatch"))
+    copy = FakeReplica(0, fails=CorruptBatchError("checksum mismatch"))
     talk = Talk(copy)
     answer(talk.asked(), sent(0, b"12345"))
-    assert (copy.taken, talk.notices()) == ([], ["cannot take what a leader sent"])
+    assert (copy.taken, talk.notices()) == ([], ["cannot append what the leader sent"])
     talk.asked()
     copy.fails = None
     talk.pass_time(50)
@@ -222,7 +222,7 @@ def test_what_is_damaged_on_its_way_is_refused_and_fetched_again() -> None:
 
 
 def test_where_an_answer_is_lost_everything_is_named_anew() -> None:
-    talk = Talk(FakeCopy(0), FakeCopy(1))
+    talk = Talk(FakeReplica(0), FakeReplica(1))
     answer(talk.asked(), sent(0, b"12345"))
     talk.asked().done(None)
     assert talk.is_silent()
@@ -234,7 +234,7 @@ def test_where_an_answer_is_lost_everything_is_named_anew() -> None:
 
 
 def test_who_is_registered_anew_names_everything_anew() -> None:
-    talk = Talk(FakeCopy(0), FakeCopy(1))
+    talk = Talk(FakeReplica(0), FakeReplica(1))
     answer(talk.asked(), sent(0, b"ab"), sent(1))
     waiting = talk.asked()
     talk.broker_epoch = 10
@@ -245,7 +245,7 @@ def test_who_is_registered_anew_names_everything_anew() -> None:
 
 
 def test_a_session_that_the_leader_does_not_know_is_begun_anew() -> None:
-    talk = Talk(FakeCopy(0))
+    talk = Talk(FakeReplica(0))
     answer(talk.asked())
     answer(talk.asked(), code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, session=0)
     talk.pass_time(50)
@@ -253,11 +253,11 @@ def test_a_session_that_the_leader_does_not_know_is_begun_anew() -> None:
 
 
 def test_an_answer_from_before_a_partition_moved_is_ignored() -> None:
-    copy = FakeCopy(0)
-    talk = Talk(copy, FakeCopy(1))
+    copy = FakeReplica(0)
+    talk = Talk(copy, FakeReplica(1))
     answer(talk.asked())
     waiting = talk.asked()
-    later = FakeCopy(0, leader_epoch=5)
+    later = FakeReplica(0, leader_epoch=5)
     talk.fetcher.follow(later)
     answer(waiting, sent(0, b"of epoch 4"))
     assert (copy.taken, later.taken) == ([], [])
@@ -266,7 +266,7 @@ def test_an_answer_from_before_a_partition_moved_is_ignored() -> None:
 
 
 def test_what_is_forgotten_is_said_and_no_longer_copied() -> None:
-    copy = FakeCopy(0)
+    copy = FakeReplica(0)
     talk = Talk(copy)
     answer(talk.asked())
     waiting = talk.asked()
@@ -280,7 +280,7 @@ def test_what_is_forgotten_is_said_and_no_longer_copied() -> None:
 
 
 def test_copies_that_catch_up_wait_for_their_share_and_those_in_sync_do_not() -> None:
-    lagging, current = FakeCopy(0, is_in_sync=False), FakeCopy(1)
+    lagging, current = FakeReplica(0, is_in_sync=False), FakeReplica(1)
     talk = Talk(lagging, current, rate=1_000)
     answer(talk.asked(), sent(0, b"x" * 500), sent(1, b"x" * 500))
     assert named(talk.asked()) == {1: 510}
@@ -289,7 +289,7 @@ def test_copies_that_catch_up_wait_for_their_share_and_those_in_sync_do_not() ->
 
 
 def test_a_throttle_that_is_lifted_is_noticed_within_a_second() -> None:
-    talk = Talk(FakeCopy(0, is_in_sync=False), rate=1)
+    talk = Talk(FakeReplica(0, is_in_sync=False), rate=1)
     answer(talk.asked(), sent(0, bytes(1000)))
     assert named(talk.asked()) == {}  # it waits at the leader for others
     talk.pass_time(999)
@@ -302,7 +302,7 @@ def test_a_throttle_that_is_lifted_is_noticed_within_a_second() -> None:
 def test_a_leader_whose_address_is_not_known_yet_is_looked_for_again() -> None:
     talk = Talk()
     talk.reachable = False
-    talk.fetcher.follow(FakeCopy(0))
+    talk.fetcher.follow(FakeReplica(0))
     talk.pass_time(1)
     assert talk.is_silent()
     talk.reachable = True
@@ -311,15 +311,15 @@ def test_a_leader_whose_address_is_not_known_yet_is_looked_for_again() -> None:
 
 
 def test_an_answer_that_makes_no_sense_costs_the_session() -> None:
-    talk = Talk(FakeCopy(0))
+    talk = Talk(FakeReplica(0))
     talk.asked().done(memoryview(b"nonsense"))
-    assert talk.notices() == ["a leader's answer makes no sense"]
+    assert talk.notices() == ["invalid fetch response from leader"]
     talk.pass_time(50)
     assert named(talk.asked()) == {0: 10}
 
 
 def test_a_copy_that_is_out_of_sync_says_again_where_it_is() -> None:
-    copy = FakeCopy(0)
+    copy = FakeReplica(0)
     talk = Talk(copy)
     answer(talk.asked(), sent(0))
     answer(talk.asked())
@@ -335,7 +335,7 @@ def test_a_copy_that_is_out_of_sync_says_again_where_it_is() -> None:
 
 
 def test_once_closed_it_neither_asks_nor_listens() -> None:
-    copy = FakeCopy(0)
+    copy = FakeReplica(0)
     talk = Talk(copy)
     ask = talk.asked()
     talk.fetcher.close()

@@ -55,7 +55,7 @@ def test_who_is_out_of_sync_does_not_hold_it_up() -> None:
 
 def test_it_does_not_move_while_too_few_are_in_sync() -> None:
     leader = led([ME], end=20, min_isr=2)
-    assert leader.in_sync.is_short
+    assert leader.in_sync.is_under_min_isr
     assert leader.in_sync.high_watermark(20) == -1
     leader.in_sync.min_isr = 1
     assert leader.in_sync.high_watermark(20) == 20
@@ -63,7 +63,7 @@ def test_it_does_not_move_while_too_few_are_in_sync() -> None:
 
 def test_never_must_more_be_in_sync_than_there_are() -> None:
     leader = led([ME, NEAR, FAR], min_isr=5)
-    assert (leader.in_sync.effective_min_isr, leader.in_sync.is_short) == (3, False)
+    assert (leader.in_sync.effective_min_isr, leader.in_sync.is_under_min_isr) == (3, False)
 
 
 def test_a_proposed_member_counts_before_it_is_known_to_be_one() -> None:

@@ -50,7 +50,7 @@ def a_clean(folder: Path) -> Clean:
         segment_bytes=1,
         index_interval_bytes=1,
         room_bytes=0,
-        cuts=0,
+        truncations=0,
         aborted=[],
     )
     return Clean(plan, lambda _: None)

@@ -12,26 +12,22 @@ from typing import TypeVar
 
 import pytest
 
+from barnabas.model.errors import ErrorCode
 from barnabas.protocol.compression import Codec, compress
 from barnabas.protocol.message import Message
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.fetch import FetchResponse
 from barnabas.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
     ListOffsetsResponse,
-    ListOffsetsTopic,
 )
 from barnabas.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
     ProduceResponse,
-    TopicProduceData,
 )
 from barnabas.protocol.records import HEADER_BYTES, Record, build, checksum
 from barnabas.testing.broker import Broker
 from barnabas.testing.raw_client import RawClient
 from tests.support.talk.dialogue import START_MS, Dialogue
+from tests.support.talk.raw_requests import list_offsets_request, produce_request
 from tests.support.talk.requests import create_topic, fetch_request, produce
 
 Answer = TypeVar("Answer", bound=Message)
@@ -40,7 +36,6 @@ ATTEMPTS = 5
 PARTITIONS = 20
 RECORDS = 10_000
 SMALL_BATCHES = 20_000
-MESSAGE_TOO_LARGE = 10
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +51,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     small = bytes(build([Record(0, START_MS, None, b"")]))
     for number in range(ATTEMPTS):
         for _ in range(SMALL_BATCHES):
-            talk.node.find("small", number).append(memoryview(bytearray(small)), START_MS)
+            talk.node.find("small", number).leader.append(memoryview(bytearray(small)), START_MS)
     create_topic(talk, "compacted", config={"cleanup.policy": "compact"})
     talk.settle()
     talk.stop()
@@ -90,12 +85,6 @@ def overtaken(
     return None
 
 
-def produced(content: bytes) -> ProduceRequest:
-    data = PartitionProduceData(index=0, records=content)
-    topic = TopicProduceData(name="compacted", partition_data=[data])
-    return ProduceRequest(acks=1, timeout_ms=30_000, topic_data=[topic])
-
-
 def of_many_records(count: int) -> bytes:
     """Return a batch of the smallest records with a key, packed into a few bytes."""
     packed = compress(Codec.ZSTD, bytes([14, 0, 0, 0, 2, 107, 0, 0]) * count)
@@ -108,13 +97,8 @@ def of_many_records(count: int) -> bytes:
     return bytes(batch)
 
 
-def offsets_at(time_ms: int) -> ListOffsetsRequest:
-    wanted = [ListOffsetsPartition(partition_index=n, timestamp=time_ms) for n in range(PARTITIONS)]
-    return ListOffsetsRequest(topics=[ListOffsetsTopic(name="large", partitions=wanted)])
-
-
 def test_look_ups_by_time_hold_up_no_other_client(clients: tuple[RawClient, RawClient]) -> None:
-    requests = [offsets_at(START_MS + RECORDS - 1)] * ATTEMPTS
+    requests = [list_offsets_request("large", START_MS + RECORDS - 1, PARTITIONS)] * ATTEMPTS
     answer = overtaken(clients, requests, 7, ListOffsetsResponse)
     assert answer is not None
     offsets = [each.offset for each in answer.topics[0].partitions]
@@ -124,7 +108,7 @@ def test_look_ups_by_time_hold_up_no_other_client(clients: tuple[RawClient, RawC
 def test_a_batch_of_very_many_records_holds_up_no_other_client(
     clients: tuple[RawClient, RawClient],
 ) -> None:
-    requests = [produced(of_many_records(200_000))] * ATTEMPTS
+    requests = [produce_request("compacted", of_many_records(200_000))] * ATTEMPTS
     answer = overtaken(clients, requests, 9, ProduceResponse)
     assert answer is not None
     assert answer.responses[0].partition_responses[0].error_code == 0
@@ -133,8 +117,10 @@ def test_a_batch_of_very_many_records_holds_up_no_other_client(
 def test_a_batch_of_more_records_than_are_opened_is_refused(
     clients: tuple[RawClient, RawClient],
 ) -> None:
-    answer = clients[0].ask(produced(of_many_records(1_100_000)), 9, ProduceResponse)
-    assert answer.responses[0].partition_responses[0].error_code == MESSAGE_TOO_LARGE
+    answer = clients[0].ask(
+        produce_request("compacted", of_many_records(1_100_000)), 9, ProduceResponse
+    )
+    assert answer.responses[0].partition_responses[0].error_code == ErrorCode.MESSAGE_TOO_LARGE
 
 
 def test_a_first_read_of_stored_records_holds_up_no_other_client(

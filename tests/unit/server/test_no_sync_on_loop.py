@@ -13,7 +13,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.handlers.admin.delete_topics import DECIDED_AN_EVENT
-from barnabas.node.local_topics import DISCARDED_AT_ONCE
+from barnabas.node.cluster.local_topics import DISCARDED_AT_ONCE
 from barnabas.testing.broker import Broker
 from barnabas.testing.waiting import eventually
 

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from barnabas.effects import Address
-from barnabas.handlers.registry import PEER_SERVED, Api
-from barnabas.model.errors import WireError
+from barnabas.handlers.registry import PEER_SERVED
+from barnabas.model.errors import ErrorCode, WireError
 from barnabas.model.pending import Pending
+from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.codec import encoder
 from barnabas.protocol.headers import parse_request_header, response_header
 from barnabas.protocol.messages.api_versions import (
@@ -35,14 +36,12 @@ from barnabas.protocol.messages.fetch_snapshot import (
     FetchSnapshotResponseTopicSnapshot,
 )
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.server.peer_links import IDLE_MS
 from barnabas.server.peer_versions import served_versions
-from barnabas.server.peers import IDLE_MS
 from barnabas.testing.raw_client import RawClient
 from tests.support.talk.peer_pair import LONG_MS, Pair
+from tests.support.talk.rows import row_of
 
-HEARTBEAT = 63
-REGISTRATION = 62
-FETCH_SNAPSHOT = 59
 LARGE = 30 * 1024 * 1024
 REPLY_HEAD = Struct(">iib")
 LISTING_HEAD = Struct(">ii")
@@ -68,7 +67,7 @@ class Beats:
         self.asked: list[int] = []
 
     def handle(self, _: object, request: BrokerHeartbeatRequest, context: Any) -> object:
-        assert context.peer
+        assert context.caller.listener.is_peer
         context.throttle_ms = LONG_MS  # which is for clients to heed
         self.asked.append(request.broker_id)
         answer = BrokerHeartbeatResponse(throttle_time_ms=request.broker_id)
@@ -87,7 +86,9 @@ class Beats:
 @pytest.fixture
 def beats(monkeypatch: pytest.MonkeyPatch) -> Beats:
     made = Beats()
-    monkeypatch.setitem(PEER_SERVED, HEARTBEAT, Api(0, 2, made.handle))
+    monkeypatch.setitem(
+        PEER_SERVED, ApiKey.BROKER_HEARTBEAT, row_of(ApiKey.BROKER_HEARTBEAT, 0, 2, made.handle)
+    )
     return made
 
 
@@ -97,12 +98,12 @@ def large_answer(_: object, request: FetchSnapshotRequest, __: object) -> FetchS
     return FetchSnapshotResponse(topics=[FetchSnapshotResponseTopicSnapshot(partitions=[piece])])
 
 
-ALL_OF_TODAY = {HEARTBEAT: (0, 2), REGISTRATION: (0, 4)}
+ALL_OF_TODAY = {ApiKey.BROKER_HEARTBEAT: (0, 2), ApiKey.BROKER_REGISTRATION: (0, 4)}
 
 
 @contextmanager
 def stranger(
-    pair: Pair, talk: Talk, served: dict[int, tuple[int, int]] | None = ALL_OF_TODAY
+    pair: Pair, talk: Talk, served: dict[ApiKey, tuple[int, int]] | None = ALL_OF_TODAY
 ) -> Iterator[Address]:
     """A stub that says which versions it serves, and then answers as a test wants."""
 
@@ -128,7 +129,7 @@ def stranger(
     pair.loop.run_until_complete(asyncio.sleep(0))
 
 
-def listing(served: dict[int, tuple[int, int]]) -> bytes:
+def listing(served: dict[ApiKey, tuple[int, int]]) -> bytes:
     """Return the answer to the first question of a connection."""
     keys = [
         ApiVersion(api_key=key, min_version=low, max_version=high)
@@ -186,7 +187,9 @@ def test_one_who_fails_to_hear_does_not_keep_others_from_it(pair: Pair, beats: B
 
 
 def test_large_answers(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(PEER_SERVED, FETCH_SNAPSHOT, Api(0, 1, large_answer))
+    monkeypatch.setitem(
+        PEER_SERVED, ApiKey.FETCH_SNAPSHOT, row_of(ApiKey.FETCH_SNAPSHOT, 0, 1, large_answer)
+    )
     sizes = [LARGE, 3, 300_000, LARGE, 262_144, 9_000_000, 0, 9_000_001]
     digests: list[bytes] = []
 
@@ -204,7 +207,7 @@ def test_large_questions(pair: Pair) -> None:
     """More than a client may say in anything but Produce."""
     names = [MetadataRequestTopic(name="x" * 30_000) for _ in range(700)]
     answer = pair.wait(pair.ask(MetadataRequest(topics=names)))
-    assert {topic.error_code for topic in answer.topics} == {17}
+    assert {topic.error_code for topic in answer.topics} == {ErrorCode.INVALID_TOPIC_EXCEPTION}
     assert len(answer.topics) == 700
 
 
@@ -237,7 +240,7 @@ async def heartbeats(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
     while True:
         frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
         header = parse_request_header(memoryview(frame))
-        head = response_header(HEARTBEAT, header.api_version, header.correlation_id)
+        head = response_header(ApiKey.BROKER_HEARTBEAT, header.api_version, header.correlation_id)
         answer = BrokerHeartbeatResponse(throttle_time_ms=header.api_version)
         body = head + encoder(BrokerHeartbeatResponse, header.api_version)(answer)
         writer.write(LENGTH.pack(len(body)) + body)
@@ -259,15 +262,15 @@ def through_peers(pair: Pair, address: Address) -> "asyncio.Future[Any]":
 @pytest.mark.parametrize(
     ("served", "version"),
     [
-        ({HEARTBEAT: (0, 2), REGISTRATION: (0, 4)}, 2),
-        ({HEARTBEAT: (0, 1), REGISTRATION: (0, 4)}, 1),
-        ({HEARTBEAT: (0, 0), REGISTRATION: (0, 9)}, 0),
-        ({HEARTBEAT: (1, 99), REGISTRATION: (0, 99)}, 2),
+        ({ApiKey.BROKER_HEARTBEAT: (0, 2), ApiKey.BROKER_REGISTRATION: (0, 4)}, 2),
+        ({ApiKey.BROKER_HEARTBEAT: (0, 1), ApiKey.BROKER_REGISTRATION: (0, 4)}, 1),
+        ({ApiKey.BROKER_HEARTBEAT: (0, 0), ApiKey.BROKER_REGISTRATION: (0, 9)}, 0),
+        ({ApiKey.BROKER_HEARTBEAT: (1, 99), ApiKey.BROKER_REGISTRATION: (0, 99)}, 2),
         ({}, 2),  # release 0.1.0 does not list what it serves to brokers alone
     ],
 )
 def test_brokers_speak_the_highest_version_that_both_know(
-    pair: Pair, served: dict[int, tuple[int, int]], version: int
+    pair: Pair, served: dict[ApiKey, tuple[int, int]], version: int
 ) -> None:
     with stranger(pair, heartbeats, served) as address:
         asked = [through_peers(pair, address) for _ in range(2)]
@@ -278,7 +281,7 @@ def test_brokers_speak_the_highest_version_that_both_know(
 
 
 def test_brokers_that_have_no_version_in_common(pair: Pair) -> None:
-    served = {HEARTBEAT: (3, 4), REGISTRATION: (0, 4)}
+    served = {ApiKey.BROKER_HEARTBEAT: (3, 4), ApiKey.BROKER_REGISTRATION: (0, 4)}
     with stranger(pair, heartbeats, served) as address:
         said = pair.wait(through_peers(pair, address))
         assert "it serves versions 3 to 4 of BrokerHeartbeat; this release knows 0 to 2" in said
@@ -308,10 +311,10 @@ def test_a_slow_answer_to_the_first_question_does_not_end_the_connection(pair: P
 
 
 def test_a_peer_that_does_not_know_the_version_of_the_first_question() -> None:
-    keys = [ApiVersion(api_key=HEARTBEAT, min_version=0, max_version=1)]
+    keys = [ApiVersion(api_key=ApiKey.BROKER_HEARTBEAT, min_version=0, max_version=1)]
     older = ApiVersionsResponse(error_code=35, api_keys=keys)
     found = served_versions(memoryview(encoder(ApiVersionsResponse, 0)(older)))
-    assert found[HEARTBEAT] == (0, 1)
+    assert found[ApiKey.BROKER_HEARTBEAT] == (0, 1)
     refusal = encoder(ApiVersionsResponse, 4)(ApiVersionsResponse(error_code=42))
     with pytest.raises(WireError, match="error 42"):
         served_versions(memoryview(refusal))

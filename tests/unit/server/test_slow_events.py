@@ -2,26 +2,24 @@
 
 import gc
 import json
-import logging
 import threading
 import time
-from collections.abc import Iterator
 from functools import partial
 from io import StringIO
 from typing import Any
 
 import pytest
 
-from barnabas import logs
 from barnabas.effects import Notice, Remove
 from barnabas.handlers import registry
+from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.server.slow_events import KEPT_MAX, SlowEvents, name_of
 from barnabas.testing.broker import Broker
 from barnabas.testing.raw_client import RawClient
 from barnabas.testing.waiting import eventually
+from tests.support.talk.rows import handler_of, with_handler
 
-METADATA = 3
 LIMIT_MS = 10
 
 
@@ -154,14 +152,6 @@ def test_a_callback_is_named_with_what_it_encloses() -> None:
 # --- in a broker ---
 
 
-@pytest.fixture
-def log() -> Iterator[StringIO]:
-    stream = StringIO()
-    logs.configure(json=True, stream=stream)
-    yield stream
-    logging.getLogger().removeHandler(logs._forward)
-
-
 def lines(log: StringIO) -> list[dict[str, Any]]:
     found = [json.loads(line) for line in log.getvalue().splitlines()]
     return [line for line in found if line["event"] == "an event held up the loop"]
@@ -171,16 +161,16 @@ def lines(log: StringIO) -> list[dict[str, Any]]:
 def slow_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have each Metadata request take a minute by the clock that events are timed with."""
     passed_ns = [0]
-    row = registry.SERVED[METADATA]
+    row = registry.SERVED[ApiKey.METADATA]
 
     def handle(node: Any, request: Any, context: Any) -> Any:
         passed_ns[0] += 60_000 * 1_000_000
-        return row.handle(node, request, context)
+        return handler_of(row)(node, request, context)
 
     def events_with_clock(limit_ms: float) -> SlowEvents:
         return SlowEvents(limit_ms, lambda: time.monotonic_ns() + passed_ns[0])
 
-    monkeypatch.setitem(registry.SERVED, METADATA, row._replace(handle=handle))
+    monkeypatch.setitem(registry.SERVED, ApiKey.METADATA, with_handler(row, handle))
     monkeypatch.setattr("barnabas.server.server.SlowEvents", events_with_clock)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from barnabas.handlers import registry
+from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.codec import encoder
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
@@ -20,9 +21,8 @@ from barnabas.testing.broker import Broker
 from barnabas.testing.raw_client import RawClient
 from tests.support.talk.one_connection import Asked, OneConnection
 from tests.support.talk.requests import fetch_request
+from tests.support.talk.rows import handler_of, with_handler
 
-DESCRIBE_CLUSTER = 60
-METADATA = 3
 PATIENCE_S = 30
 _LENGTH = Struct(">i")
 
@@ -74,13 +74,13 @@ def test_nothing_is_read_before_what_was_set_aside_is_handled() -> None:
 def listed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The Metadata requests that were handled."""
     found: list[object] = []
-    row = registry.SERVED[METADATA]
+    row = registry.SERVED[ApiKey.METADATA]
 
     def handle(node: Any, request: Any, context: Any) -> Any:
         found.append(request)
-        return row.handle(node, request, context)
+        return handler_of(row)(node, request, context)
 
-    monkeypatch.setitem(registry.SERVED, METADATA, row._replace(handle=handle))
+    monkeypatch.setitem(registry.SERVED, ApiKey.METADATA, with_handler(row, handle))
     return found
 
 
@@ -128,13 +128,13 @@ class Crowd:
         self.handled: list[str] = []
         """The client ids of the requests, in the order in which they were handled."""
         self.on_request: Callable[[str], None] = lambda _: None
-        row = registry.SERVED[DESCRIBE_CLUSTER]
+        row = registry.SERVED[ApiKey.DESCRIBE_CLUSTER]
 
         def handle(node: Any, request: Any, context: Any) -> Any:
             self._note(context.client_id)
-            return row.handle(node, request, context)
+            return handler_of(row)(node, request, context)
 
-        monkeypatch.setitem(registry.SERVED, DESCRIBE_CLUSTER, row._replace(handle=handle))
+        monkeypatch.setitem(registry.SERVED, ApiKey.DESCRIBE_CLUSTER, with_handler(row, handle))
 
     def connect(self) -> RawClient:
         client = self._stack.enter_context(RawClient((self._host, self._port)))
@@ -171,7 +171,7 @@ class Crowd:
 
 def request(client_id: str) -> bytes:
     body = encoder(DescribeClusterRequest, 0)(DescribeClusterRequest())
-    content = frame_of(DESCRIBE_CLUSTER, 0, 1, client_id, body)
+    content = frame_of(ApiKey.DESCRIBE_CLUSTER, 0, 1, client_id, body)
     return _LENGTH.pack(len(content)) + content
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from barnabas.protocol.records import BatchHeader, Record, build, parse_header
-from barnabas.sim.histories import History, headers_in
+from barnabas.sim.checks.history_checks import History, headers_in
 from barnabas.sim.memory_disk import MemoryDisk
 from barnabas.sim.world import InvariantError
 from barnabas.storage.log import Log, LogSettings

@@ -3,14 +3,15 @@
 from collections.abc import Callable
 
 from barnabas.effects import Address, Ask
+from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.codec import encoder
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
-from barnabas.sim.faults import Faults
+from barnabas.sim.faults.cut_links import Wires
+from barnabas.sim.faults.fault_rates import Faults
 from barnabas.sim.host import Host
-from barnabas.sim.wires import Wires
 from barnabas.sim.world import World
 
-API_VERSIONS, VERSION = 18, 4
+VERSION = 4
 THERE = Address("b2", 9093)
 TIMEOUT_MS = 1_000
 
@@ -39,7 +40,7 @@ class Pair:
         def done(answer: memoryview | None) -> None:
             self.heard.append((number, answer is not None))
 
-        effect = Ask(THERE, lane, API_VERSIONS, VERSION, body, TIMEOUT_MS, done)
+        effect = Ask(THERE, lane, ApiKey.API_VERSIONS, VERSION, body, TIMEOUT_MS, done)
         node = self.here.node
         assert node is not None
         self.here.act(self.here.life, lambda: node.outbox.append(effect))

@@ -16,10 +16,10 @@ from barnabas.protocol.messages import (
     metadata,
     produce,
 )
-from barnabas.sim.cluster import Cluster
+from barnabas.sim.clients.client_requests import fetch_from, produce_to
+from barnabas.sim.clients.routing import Routes, codes_in
 from barnabas.sim.host import Host
-from barnabas.sim.requests import fetch_from, produce_to
-from barnabas.sim.routing import Routes, codes_in
+from barnabas.sim.simulated_cluster import Cluster
 from barnabas.sim.world import World
 
 PLACE = TopicPartition("t", 1)

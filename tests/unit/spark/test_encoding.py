@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.records import Record, parse_header, records, verify
-from barnabas.spark.encoding import (
+from barnabas.spark.sink.record_encoding import (
     Chunk,
     Producer,
     RowError,
@@ -19,6 +19,7 @@ from barnabas.spark.encoding import (
     frame,
     header_column,
 )
+from tests.support.examples import examples
 
 HEADER_TYPE = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 NOW_MS = 1_700_000_000_000
@@ -48,7 +49,7 @@ def decoded(rows: Rows, chunks: list[Chunk], codec: Codec = Codec.NONE) -> list[
     return found
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(st.lists(row, min_size=1, max_size=200), st.data())
 def test_every_row_comes_back(
     content: list[tuple[bytes | None, bytes | None, list[dict[str, object]] | None, int]],
@@ -101,5 +102,5 @@ def test_a_value_of_megabytes() -> None:
 
 
 def test_a_header_without_key_is_refused() -> None:
-    with pytest.raises(RowError, match="header has no key"):
+    with pytest.raises(RowError, match="header without a key"):
         header_column(pa.array([[{"key": None, "value": b"v"}]], HEADER_TYPE))

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from barnabas.spark.intervals import Duration, microseconds, positive, spark_text
+from barnabas.spark.helpers.intervals import Duration, microseconds, positive, spark_text
 
 
 @pytest.mark.parametrize(

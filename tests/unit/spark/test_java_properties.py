@@ -11,12 +11,19 @@ from typing import NamedTuple
 
 import pytest
 
-from barnabas.spark import lookups, properties, sink_options
-from barnabas.spark.failures import OptionError
-from barnabas.spark.options import parse_batch
-from barnabas.spark.properties import Side, client_properties, is_plaintext, request_timeout_s
+from barnabas.spark import client_properties as properties
+from barnabas.spark.client_properties import (
+    Side,
+    client_properties,
+    is_plaintext,
+    request_timeout_s,
+)
+from barnabas.spark.query_errors import OptionError
 from barnabas.spark.settings import java_properties as java
-from barnabas.spark.sink_options import parse_options
+from barnabas.spark.sink import sink_options
+from barnabas.spark.sink.sink_options import parse_options
+from barnabas.spark.source import lookups
+from barnabas.spark.source.source_options import parse_batch
 
 BROKERS = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
 REFUSED = java.REFUSED.keys() | {"ssl.truststore.location", "ssl.truststore.password"}

@@ -5,7 +5,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.spark.partitioning import Rotation, keyed_partitions, murmur2
+from barnabas.spark.sink.partitioning import Rotation, keyed_partitions, murmur2
 
 FROM_JAVA = {
     b"21": -973932308,

@@ -9,11 +9,11 @@ pytest.importorskip("pyspark", reason="needs PySpark: pip install 'barnabas[spar
 
 from barnabas.model.ids import TopicPartition
 from barnabas.spark.connections import connections
-from barnabas.spark.failures import FetchError
-from barnabas.spark.lookups import Cluster as ReadCluster
-from barnabas.spark.options import parse_batch
-from barnabas.spark.sink import _cluster
-from barnabas.spark.sink_options import parse_options
+from barnabas.spark.query_errors import FetchError
+from barnabas.spark.sink.sink_options import parse_options
+from barnabas.spark.sink.writers import _cluster
+from barnabas.spark.source.lookups import Cluster as ReadCluster
+from barnabas.spark.source.source_options import parse_batch
 from barnabas.wire.failures import LinkError
 
 # Without the setting, each of these waits for 15 or 30 seconds.

@@ -16,7 +16,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from barnabas.spark.sink_columns import ColumnError, Columns, find_columns
+from barnabas.spark.sink.sink_columns import ColumnError, Columns, find_columns
 
 HEADERS = ArrayType(
     StructType([StructField("key", StringType()), StructField("value", BinaryType())])

@@ -9,22 +9,22 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from barnabas.cli.transactions import Transactions
-from barnabas.spark.cluster import Cluster, cluster_at
+from barnabas.admin.transaction_admin import Transactions
 from barnabas.spark.exactly_once.attempts import Attempt, Written
 from barnabas.spark.exactly_once.committing import Committer
 from barnabas.spark.exactly_once.fingerprint import NO_ROWS
+from barnabas.spark.exactly_once.job_record import Record, Ticket
+from barnabas.spark.exactly_once.job_register import Register
 from barnabas.spark.exactly_once.leases import release
-from barnabas.spark.exactly_once.record import Record, Ticket
-from barnabas.spark.exactly_once.register import Register
-from barnabas.spark.failures import ReplayError
-from barnabas.spark.sending import DeliveryError
-from barnabas.spark.sink import MARKER_NOTE, Task
-from barnabas.spark.sink_columns import Columns
-from barnabas.spark.sink_options import SinkOptions, parse_options
-from barnabas.spark.transactional import Transaction, end
+from barnabas.spark.query_errors import ReplayError
+from barnabas.spark.sink.batch_sending import DeliveryError
+from barnabas.spark.sink.sink_cluster import Cluster, cluster_at
+from barnabas.spark.sink.sink_columns import Columns
+from barnabas.spark.sink.sink_options import SinkOptions, parse_options
+from barnabas.spark.sink.sink_transactions import Transaction, end
+from barnabas.spark.sink.writers import MARKER_NOTE, Task
 from barnabas.testing.broker import Broker
-from barnabas.wire.cluster import Wire
+from barnabas.wire.cluster_wire import Wire
 from tests.support.loads.topic_reading import committed_records, create_topic
 
 VALUE_ALONE = Columns(0, None, None, None, None, None)
@@ -172,13 +172,18 @@ def test_rows_that_retention_has_removed_from_a_decided_batch_are_missed(broker:
     assert query.values() == "ab"
 
 
-def test_a_task_whose_decided_transaction_timed_out_writes_its_rows_again(broker: Broker) -> None:
-    query = Query(broker, "expired")
+def partly_committed(broker: Broker, name: str) -> Query:
+    """Return a query whose batch is decided: task 0 is committed, the transaction of 1 is lost."""
+    query = Query(broker, name)
     reports = [query.write("ab", 0, task=0), query.write("cd", 0, task=1)]
     query.decide(reports, 0)
     query.end(reports[0].ticket, commit=True)
     query.end(reports[1].ticket, commit=False)
+    return query
 
+
+def test_a_task_whose_decided_transaction_timed_out_writes_its_rows_again(broker: Broker) -> None:
+    query = partly_committed(broker, "expired")
     again = [query.write("ab", 0, SECOND, task=0), query.write("dc", 0, SECOND, task=1)]
     assert [each.was_written_before for each in again] == [True, False]
     query.commit(again, 0)
@@ -186,12 +191,7 @@ def test_a_task_whose_decided_transaction_timed_out_writes_its_rows_again(broker
 
 
 def test_other_tasks_cannot_write_what_a_lost_transaction_held(broker: Broker) -> None:
-    query = Query(broker, "expired-otherwise")
-    reports = [query.write("ab", 0, task=0), query.write("cd", 0, task=1)]
-    query.decide(reports, 0)
-    query.end(reports[0].ticket, commit=True)
-    query.end(reports[1].ticket, commit=False)
-
+    query = partly_committed(broker, "expired-otherwise")
     with pytest.raises(ReplayError, match="has other rows now"):
         query.write("ad", 0, SECOND, task=1)
     with pytest.raises(ReplayError, match="is written in part"):
@@ -208,6 +208,25 @@ def test_attempts_of_a_task_do_not_fence_each_other(broker: Broker) -> None:
     # The transaction of the attempt that lost does not hide what follows.
     assert query.open_ids() == []
     assert query.values() == "ab"
+
+
+def test_a_stage_that_is_tried_again_counts_once(broker: Broker) -> None:
+    query = Query(broker, "stage")
+    query.write("ab", 0, task=0)  # the stage fails after it, and Spark drops the report
+    # Spark numbers the attempts of the second stage from 0 again.
+    again = [query.write("ab", 0, task=0), query.write("cd", 0, task=1)]
+    query.commit(again, 0)
+    assert query.open_ids() == []
+    assert query.values() == "abcd"
+
+
+def test_a_task_that_was_lost_with_its_executor_counts_once(broker: Broker) -> None:
+    query = Query(broker, "executor")
+    kept = query.write("ab", 0, task=0)
+    query.write("cd", 0, task=1)  # dynamic allocation takes the executor away before it reports
+    query.commit([kept, query.write("cd", 0, task=1, number=1)], 0)
+    assert query.open_ids() == []
+    assert query.values() == "abcd"
 
 
 def test_a_late_attempt_of_the_batch_before_does_not_stop_the_next(broker: Broker) -> None:

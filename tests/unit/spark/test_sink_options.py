@@ -3,8 +3,8 @@
 import pytest
 
 from barnabas.protocol.compression import Codec
-from barnabas.spark.failures import OptionError
-from barnabas.spark.sink_options import check_properties, parse_options
+from barnabas.spark.query_errors import OptionError
+from barnabas.spark.sink.sink_options import check_properties, parse_options
 
 BOOTSTRAP = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
 

@@ -12,17 +12,17 @@ import pytest
 pytest.importorskip("pyspark")
 
 from barnabas.model.errors import ErrorCode
-from barnabas.spark.cluster import cluster_at
-from barnabas.spark.encoding import RowError
 from barnabas.spark.exactly_once.attempts import Attempt, Written
 from barnabas.spark.exactly_once.committing import Committer
-from barnabas.spark.failures import ReplayError
-from barnabas.spark.librdkafka_sink import write_by_librdkafka
-from barnabas.spark.sending import DeliveryError
-from barnabas.spark.sink import Task
-from barnabas.spark.sink_columns import Columns
-from barnabas.spark.sink_options import SinkOptions, parse_options
-from barnabas.spark.transactional import end
+from barnabas.spark.query_errors import ReplayError
+from barnabas.spark.sink.batch_sending import DeliveryError
+from barnabas.spark.sink.librdkafka_sink import write_by_librdkafka
+from barnabas.spark.sink.record_encoding import RowError
+from barnabas.spark.sink.sink_cluster import cluster_at
+from barnabas.spark.sink.sink_columns import Columns
+from barnabas.spark.sink.sink_options import SinkOptions, parse_options
+from barnabas.spark.sink.sink_transactions import end
+from barnabas.spark.sink.writers import Task
 from barnabas.testing.broker import Broker
 from barnabas.testing.process import BrokerSubprocess
 from barnabas.wire.failures import LinkError

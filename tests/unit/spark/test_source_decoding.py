@@ -16,8 +16,9 @@ from barnabas.model.ids import TopicPartition
 from barnabas.model.ports import Buffer
 from barnabas.protocol.compression import Codec
 from barnabas.protocol.records import LOG_APPEND_TIME, TRANSACTIONAL, Record, build, stamp
-from barnabas.spark import decoding, schema
-from barnabas.spark.decoding import Wanted, checked_batches, decode, slabs, visible
+from barnabas.spark import schema
+from barnabas.spark.source import record_decoding as decoding
+from barnabas.spark.source.record_decoding import Wanted, checked_batches, decode, slabs, visible
 from tests.support.talk.batches import make_marker
 
 PLACE = TopicPartition("orders", 3)
@@ -67,7 +68,7 @@ IN_A_FRESH_WORKER = """
 import sys
 from barnabas.model.ids import TopicPartition
 from barnabas.protocol.records import Record, build
-from barnabas.spark.decoding import Wanted, checked_batches, decode, slabs
+from barnabas.spark.source.record_decoding import Wanted, checked_batches, decode, slabs
 view = memoryview(bytes(build([Record(0, 0, None, b"v"), Record(1, 0, b"k", b"w")])))
 wanted = Wanted(TopicPartition("t", 0), 0, 2)
 [table] = [decode(each, wanted) for each in slabs(view, checked_batches(view))]

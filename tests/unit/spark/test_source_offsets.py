@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.model.ids import TopicPartition
-from barnabas.spark.offsets import flat, nested
-from barnabas.spark.positions import Position, position
+from barnabas.spark.source.offset_json import flat, nested
+from barnabas.spark.source.stream_positions import Position, position
 
 places = st.builds(
     TopicPartition, st.text("abc.-_", min_size=1, max_size=5), st.integers(0, 2**31 - 1)

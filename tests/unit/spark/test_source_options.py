@@ -3,9 +3,9 @@
 import pytest
 
 from barnabas.model.ids import TopicPartition
-from barnabas.spark.failures import OptionError
-from barnabas.spark.lookups import check_properties, covers
-from barnabas.spark.options import (
+from barnabas.spark.query_errors import OptionError
+from barnabas.spark.source.lookups import check_properties, covers
+from barnabas.spark.source.source_options import (
     Assign,
     AtOffsets,
     AtTimes,
@@ -146,27 +146,27 @@ def test_transactions_in_progress_are_shown_unless_asked_otherwise() -> None:
     ("options", "remedy"),
     [
         ({"startingOffset": "earliest"}, "did you mean startingOffsets"),
-        ({"frobnicate": "1"}, "frobnicate is not known"),
+        ({"frobnicate": "1"}, "no option 'frobnicate'"),
         ({"startingOffsets": "latest"}, "cannot be latest"),
         ({"startingOffsets": '{"orders": {"0": -1}}'}, "cannot be latest"),
         ({"endingOffsets": "earliest"}, "cannot be earliest"),
         ({"endingOffsets": '{"orders": {"0": -2}}'}, "cannot be earliest"),
         ({"startingOffsets": "yesterday"}, "write it like"),
-        ({"startingOffsets": '{"orders": {"0": -3}}'}, "the least is -2"),
+        ({"startingOffsets": '{"orders": {"0": -3}}'}, "write -2 or more"),
         ({"startingOffsets": '{"orders": {"0": 1.5}}'}, "not a whole number"),
         ({"startingOffsets": '{"orders": [1]}'}, "write it like"),
         ({"startingTimestamp": "2024-01-01"}, "milliseconds since 1970"),
         ({"failOnDataLoss": "maybe"}, "write true or false"),
         ({"minPartitions": "0"}, "from 1 on"),
         ({"maxPartitions": "0"}, "from 1 on"),
-        ({"maxPartitions": "2", "minPartitions": "4"}, "minPartitions cuts them; leave one"),
-        ({"maxPartitions": "2", "maxRecordsPerPartition": "9"}, "PerPartition cuts them; leave"),
+        ({"maxPartitions": "2", "minPartitions": "4"}, "minPartitions raises it; leave one"),
+        ({"maxPartitions": "2", "maxRecordsPerPartition": "9"}, "PerPartition raises it; leave"),
         ({"maxRecordsPerPartition": "many"}, "from 1 on"),
         ({"maxTriggerDelay": "soon"}, "write a duration"),
         ({"startingOffsetsByTimestampStrategy": "guess"}, "write error or latest"),
         ({"maxOffsetsPerTrigger": "1", "minOffsetsPerTrigger": "2"}, "lower the one"),
         ({"fetchOffset.numRetries": "-1"}, "from 0 on"),
-        ({"subscribePattern": ".*"}, "one of assign, subscribe and subscribePattern"),
+        ({"subscribePattern": ".*"}, "one of the options assign, subscribe and"),
         ({"kafka.isolation.level": "serializable"}, "read_committed or read_uncommitted"),
         ({"kafka.sasl.jaas.config": "x"}, "kafka.sasl.username"),
         ({"kafka.ssl.truststore.location": "x"}, "kafka.ssl.ca.location"),

@@ -7,9 +7,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from barnabas.model.ids import TopicPartition
-from barnabas.spark.failures import DataLossError, OptionError
-from barnabas.spark.losses import report
-from barnabas.spark.planning import (
+from barnabas.spark.query_errors import DataLossError, OptionError
+from barnabas.spark.source.data_loss import report
+from barnabas.spark.source.split_planning import (
     OffsetRange,
     admitted,
     covered,
@@ -95,13 +95,13 @@ def test_a_deleted_partition_is_named() -> None:
 def test_a_topic_made_anew_is_read_from_its_start() -> None:
     plan = ranges_between({P0: 100}, {P0: 4}, {P0: 0})
     assert plan.ranges == [OffsetRange(P0, 0, 4)]
-    assert "it ends at offset 4, and offsets 4 to 99 are wanted" in plan.losses[0]
+    assert "the log ends at offset 4, but offsets 4 to 99 are expected" in plan.losses[0]
 
 
 def test_a_log_that_was_cut_is_read_on_from_its_end() -> None:
     plan = ranges_between({P0: 100}, {P0: 4}, {P0: 0}, same={"t"})
     assert plan.ranges == []
-    assert "it ends at offset 4, and offsets 4 to 99 are wanted" in plan.losses[0]
+    assert "the log ends at offset 4, but offsets 4 to 99 are expected" in plan.losses[0]
 
 
 def test_losses_stop_a_query_or_are_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -159,7 +159,7 @@ def test_a_wrong_index_is_made_anew(clean: bool, damage: str) -> None:
                 segment.aborted.append(Aborted(1, 0, segment.next_offset, 0))
     found = opened(disk, clean=clean, point=log.end_offset)
     assert indexed(found.log) == expected
-    assert "made anew" in "".join(found.problems)
+    assert "rebuilt" in "".join(found.problems)
     found.log.flush()
     found.log.close()
     again = opened(disk, clean=True)

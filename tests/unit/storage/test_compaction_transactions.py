@@ -78,7 +78,7 @@ class Writer:
     def reopen(self, *, crash: bool = False) -> None:
         point = 0 if crash else self.log.flushed_offset
         found = open_log(self.disk, FOLDER, self.settings, root="data", recovery_point=point)
-        assert not [p for p in found.problems if "made anew" not in p]
+        assert not [p for p in found.problems if "rebuilt" not in p]
         self.log = found.log
 
 

@@ -34,7 +34,7 @@ def copied_together(log: Log, *places: tuple[int, int]) -> None:
     for batch, (offset, epoch) in zip(batches, places, strict=True):
         stamp(batch, 0, offset, epoch)
     records = memoryview(b"".join(batches))
-    log.append_copied(records, [parse_header(batch) for batch in batches])
+    log.append_replicated(records, [parse_header(batch) for batch in batches])
 
 
 def layout(log: Log) -> list[tuple[int, int]]:
@@ -96,9 +96,9 @@ def test_segments_are_as_full_as_if_batches_had_come_one_by_one() -> None:
             batches.append(make_batch(2, timestamp=1_000 + rng.randint(0, 120)))
             stamp(batches[-1], 0, offset, 1)
         headers = [parse_header(batch) for batch in batches]
-        together.append_copied(memoryview(b"".join(batches)), headers)
+        together.append_replicated(memoryview(b"".join(batches)), headers)
         for batch, header in zip(batches, headers, strict=True):
-            alone.append_copied(batch, [header])
+            alone.append_replicated(batch, [header])
         assert layout(together) == layout(alone)
 
 
@@ -183,7 +183,7 @@ def test_a_cut_leaves_open_what_is_not_settled_yet() -> None:
     log = opened(MemoryDisk())
     in_transaction = make_batch(2, producer=(5, 0, 0), attributes=16)
     stamp(in_transaction, 0, 0, 1)
-    log.append_copied(in_transaction, [parse_header(in_transaction)])
+    log.append_replicated(in_transaction, [parse_header(in_transaction)])
     copied(log, 2, 1)
     log.truncate(2, settled=0)
     assert log.producers.first_unstable == 0

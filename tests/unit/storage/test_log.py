@@ -198,7 +198,7 @@ def test_a_truncation_into_the_start_leaves_nothing() -> None:
 def test_a_truncation_beyond_the_end_does_nothing() -> None:
     _, log = filled()
     assert log.truncate(30) == []
-    assert (log.end_offset, log.cuts) == (20, 0)
+    assert (log.end_offset, log.truncations) == (20, 0)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -296,7 +296,7 @@ def test_a_segment_is_sealed_before_its_indexes_outgrow_their_limit(
         batch = make_batch(timestamp=number)
         if copied:
             stamp(batch, 0, number, 0)
-            log.append_copied(batch, [parse_header(batch)])
+            log.append_replicated(batch, [parse_header(batch)])
         else:
             append(log, batch)
     assert len(log.segments) > 3

@@ -42,7 +42,7 @@ def test_a_damaged_owner_is_written_anew_and_the_records_stay() -> None:
     owned(disk, FIRST)
     disk.write_atomic(f"{FOLDER}/records", b"content")
     disk.flip(f"{FOLDER}/{OWNER_FILE}", 5)
-    assert "written anew" in owned(disk, FIRST)
+    assert "written again" in owned(disk, FIRST)
     assert disk.read_bytes(f"{FOLDER}/records") == b"content"
     assert owned(disk, FIRST) == ""
 

@@ -234,7 +234,7 @@ def test_epochs_are_made_anew_from_the_batches(damage: str, clean: bool) -> None
     disk.flip(path, 9) if damage == "flip" else disk.remove(path)
     found = opened(disk, clean=clean, point=40)
     assert found.log.epochs.entries == [(0, 0), (1, 8), (2, 16), (3, 24), (4, 32)]
-    assert ("made anew" in "".join(found.problems)) == (damage == "flip")
+    assert ("rebuilt" in "".join(found.problems)) == (damage == "flip")
 
 
 def test_stale_epochs_give_way_to_those_in_the_batches() -> None:
@@ -363,7 +363,7 @@ def test_gaps_that_were_copied_are_known_for_good(clean: bool) -> None:
     disk, log = filled(1, settings)
     batch = make_batch(2)
     stamp(batch, 0, 7, 0)
-    log.append_copied(memoryview(batch), [parse_header(batch)])
+    log.append_replicated(memoryview(batch), [parse_header(batch)])
     log.flush()
     disk.power_cut(Random(1))
     found = opened(disk, settings, clean=clean, point=9)

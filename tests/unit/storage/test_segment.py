@@ -64,10 +64,10 @@ def test_a_cut_is_always_a_boundary_and_never_beyond_the_limit() -> None:
     for found in (segment, reloaded(disk, segment)):
         for start in (0, placed[7][1], placed[200][1]):
             for limit in range(start, start + 700, 7):
-                cut = found.cut_before(start, limit)
-                assert cut in ends
-                assert start <= cut <= max(start, limit)
-                if cut == start:
+                end = found.end_within(start, limit)
+                assert end in ends
+                assert start <= end <= max(start, limit)
+                if end == start:
                     assert found.first_batch_end(start) > limit
 
 

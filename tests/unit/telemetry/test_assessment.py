@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from barnabas.telemetry.findings.assessment import Assessment, FleetState, assess
 from barnabas.telemetry.findings.assessment_store import StateMissingError, StateStore
 from barnabas.telemetry.findings.finding import Finding, Window, us
-from barnabas.telemetry.findings.memory import report
+from barnabas.telemetry.findings.gpu_history import report
 from barnabas.telemetry.findings.thresholds import Thresholds
 from barnabas.telemetry.lake.lake import Lake
 from barnabas.telemetry.samples.catalogue import Name

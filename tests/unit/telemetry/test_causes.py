@@ -28,7 +28,7 @@ Caused by: java.io.IOException: something else
     ("cause", "sentence", "remedy"),
     [
         (
-            "barnabas.spark.failures.FetchError: 127.0.0.1:9092 does not answer; start it",
+            "barnabas.spark.query_errors.FetchError: 127.0.0.1:9092 does not answer; start it",
             "127.0.0.1:9092 does not answer; start it",
             Remedy.RETRY,
         ),
@@ -38,12 +38,12 @@ Caused by: java.io.IOException: something else
             Remedy.RETRY,
         ),
         (
-            "barnabas.spark.failures.DataLossError: gpu-telemetry-0 lost 5 to 9",
+            "barnabas.spark.query_errors.DataLossError: gpu-telemetry-0 lost 5 to 9",
             "gpu-telemetry-0 lost 5 to 9",
             Remedy.GIVE_UP,
         ),
         (
-            "barnabas.spark.sending.DeliveryError: the transaction was ended",
+            "barnabas.spark.sink.batch_sending.DeliveryError: the transaction was ended",
             "the transaction was ended",
             Remedy.RETRY_A_FEW_TIMES,
         ),

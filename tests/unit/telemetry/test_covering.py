@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.telemetry.findings.thresholds import Thresholds
-from barnabas.telemetry.lake import tables
+from barnabas.telemetry.lake import lake_tables
 from barnabas.telemetry.lake.lake import arrow_schema
 from barnabas.telemetry.windows.covering import NOTHING, Lasts, cover, rollup
 from barnabas.telemetry.windows.rollups import GOLD, by_gpu
@@ -29,7 +29,7 @@ def silver(rows: list[dict[str, Any]]) -> pa.Table:
     ]
     for row in full:
         del row["at"]
-    return pa.Table.from_pylist(full, schema=arrow_schema(tables.SILVER))
+    return pa.Table.from_pylist(full, schema=arrow_schema(lake_tables.SILVER))
 
 
 def gold(rows: list[dict[str, Any]], width_s: int = 10) -> list[dict[str, Any]]:

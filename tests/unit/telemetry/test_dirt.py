@@ -5,7 +5,9 @@ from collections import Counter
 
 import pytest
 
-from barnabas.telemetry.samples.messages import (
+from barnabas.telemetry.samples.metrics import BY_NAME
+from barnabas.telemetry.samples.readings import is_no_value
+from barnabas.telemetry.samples.sample_messages import (
     Message,
     MessageError,
     Sample,
@@ -13,10 +15,8 @@ from barnabas.telemetry.samples.messages import (
     content_type,
     decode,
 )
-from barnabas.telemetry.samples.metrics import BY_NAME
-from barnabas.telemetry.samples.readings import is_no_value
 from barnabas.telemetry.simulation import FleetSettings, simulate
-from barnabas.telemetry.simulation.dirt import HEADER, KINDS, Dirt
+from barnabas.telemetry.simulation.malformed_messages import HEADER, KINDS, Dirt
 
 CLEAN = list(simulate(FleetSettings(gpus=16, duration_ms=60_000, late_host=False)).messages())
 DAY_MS = 86_400_000

@@ -12,7 +12,7 @@ import pytest
 from barnabas.telemetry.findings.thresholds import Thresholds
 from barnabas.telemetry.jobs import gold
 from barnabas.telemetry.jobs.batches import ForeignBatchError
-from barnabas.telemetry.lake import lake, tables
+from barnabas.telemetry.lake import lake, lake_tables
 from barnabas.telemetry.windows.rollups import by_gpu
 
 START = datetime(2026, 11, 15, 7, 0, tzinfo=UTC)
@@ -40,7 +40,7 @@ def closed(*seconds: float) -> Any:
         }
         for second in seconds
     ]
-    silver = pa.Table.from_pylist(rows, schema=lake.arrow_schema(tables.SILVER))
+    silver = pa.Table.from_pylist(rows, schema=lake.arrow_schema(lake_tables.SILVER))
     return Closed(by_gpu(silver, 10, THRESHOLDS))
 
 

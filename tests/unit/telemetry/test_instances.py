@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from barnabas.telemetry.findings.thresholds import Thresholds
-from barnabas.telemetry.lake import tables
+from barnabas.telemetry.lake import lake_tables
 from barnabas.telemetry.lake.lake import arrow_schema
 from barnabas.telemetry.windows.covering import rollup
 
@@ -21,7 +21,7 @@ def instance(number: int, second: float, **values: Any) -> dict[str, Any]:
 
 
 def rolled(rows: list[dict[str, Any]], width_s: int = 10) -> dict[str, list[dict[str, Any]]]:
-    table = pa.Table.from_pylist(rows, schema=arrow_schema(tables.SILVER))
+    table = pa.Table.from_pylist(rows, schema=arrow_schema(lake_tables.SILVER))
     found: dict[str, list[dict[str, Any]]] = {}
     for row in rollup(table, width_s, Thresholds()).to_pylist():
         found.setdefault(row["level"], []).append(row)

@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from barnabas.cli.telemetry_live import document, lines
+from barnabas.cli.telemetry.live_view import document, lines
 from barnabas.telemetry.jobs.job_progress import Followed, Measured, Totals, lag
 from barnabas.telemetry.jobs.supervising import Picture, backoff_s
 from barnabas.telemetry.lake import lake

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from barnabas.telemetry.lake import lake, tables
+from barnabas.telemetry.lake import lake, lake_tables
 
 ROWS = pa.table({"n": [1, 2]})
 
@@ -62,7 +62,7 @@ def test_unknown_table_format(tmp_path: Path) -> None:
 
 
 def test_every_table_has_an_arrow_schema() -> None:
-    for columns in tables.TABLES.values():
+    for columns in lake_tables.TABLES.values():
         assert lake.arrow_schema(columns).names == [column.name for column in columns]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.telemetry.lake import checkpoints, lake_identity
+from barnabas.telemetry.lake import lake_checkpoints, lake_identity
 from barnabas.telemetry.lake.lake import Lake
 from barnabas.telemetry.lake.lake_identity import Source, WrongSourceError
 
@@ -78,7 +78,7 @@ def test_another_topic_is_read_from_its_beginning(lake: Lake) -> None:
     other = Source(topic="other", topic_id="id-2", cluster_id="c-1")
     lake_identity.rebind(lake, other)
     for job in ("bronze", "silver"):
-        assert checkpoints.position(lake, job) == {}
+        assert lake_checkpoints.position(lake, job) == {}
         kept = lake.text(f"_checkpoints/{job}/offsets/2")
         assert kept == 'v1\n{"batchWatermarkMs":0}\n{}'
         assert not (Path(lake.root) / f"_checkpoints/{job}/offsets/.2.crc").exists()
@@ -92,7 +92,7 @@ def test_another_topic_is_read_from_its_beginning(lake: Lake) -> None:
 def test_the_same_topic_keeps_its_offsets(lake: Lake, found: Source) -> None:
     lake_identity.rebind(lake, found)
     assert lake_identity.known_source(lake) == found
-    position = checkpoints.position(lake, "silver")
+    position = lake_checkpoints.position(lake, "silver")
     assert position is not None
     assert position["gpu-telemetry"] == {"0": 2}
 
@@ -100,19 +100,19 @@ def test_the_same_topic_keeps_its_offsets(lake: Lake, found: Source) -> None:
 def test_a_batch_that_was_only_planned_is_forgotten(tmp_path: Path) -> None:
     lake = Lake(str(tmp_path))
     write_checkpoint(lake, "silver", 3, committed=2)
-    checkpoints.start_over(lake, "silver")
+    lake_checkpoints.start_over(lake, "silver")
     assert lake.names("_checkpoints/silver/offsets") == ["0", "1"]
-    assert checkpoints.position(lake, "silver") == {}
+    assert lake_checkpoints.position(lake, "silver") == {}
 
 
 def test_a_batch_that_the_lake_completed_is_done(tmp_path: Path) -> None:
     lake = Lake(str(tmp_path))
     write_checkpoint(lake, "silver", 3, committed=2)
     lake.complete("silver", {"query": "q", "batch": 2}, [])
-    checkpoints.start_over(lake, "silver")
+    lake_checkpoints.start_over(lake, "silver")
     assert lake.names("_checkpoints/silver/commits") == ["0", "1", "2"]
     assert lake.names("_checkpoints/silver/offsets") == ["0", "1", "2"]
-    assert checkpoints.position(lake, "silver") == {}
+    assert lake_checkpoints.position(lake, "silver") == {}
 
 
 def test_paths_in_a_checkpoint_follow_the_lake(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_paths_in_a_checkpoint_follow_the_lake(tmp_path: Path) -> None:
     listed = "_checkpoints/findings/sources/0/0"
     lake.put(listed, f"v1\n{json.dumps(entry)}".encode())
     (tmp_path / "new place" / listed).with_name(".0.crc").touch()
-    checkpoints.relocate(lake)
+    lake_checkpoints.relocate(lake)
     text = lake.text(listed)
     assert text is not None
     version, moved = text.splitlines()
@@ -129,12 +129,12 @@ def test_paths_in_a_checkpoint_follow_the_lake(tmp_path: Path) -> None:
     assert version == "v1"
     assert json.loads(moved) == {**entry, "path": f"{place}/_batches/gold_10s/batch-0.json"}
     assert not (tmp_path / "new place" / listed).with_name(".0.crc").exists()
-    checkpoints.relocate(lake)
+    lake_checkpoints.relocate(lake)
     assert lake.text(listed) == text
 
 
 def test_a_first_batch_that_was_only_planned_leaves_no_position(tmp_path: Path) -> None:
     lake = Lake(str(tmp_path))
     write_checkpoint(lake, "bronze", 1, committed=0)
-    checkpoints.start_over(lake, "bronze")
-    assert checkpoints.position(lake, "bronze") is None
+    lake_checkpoints.start_over(lake, "bronze")
+    assert lake_checkpoints.position(lake, "bronze") is None

@@ -10,10 +10,10 @@ import pytest
 
 pytest.importorskip("duckdb", reason="pip install 'barnabas[telemetry]'")
 
-from barnabas.telemetry.lake.reading import Lake, LakeError
+from barnabas.telemetry.lake.lake_reading import Lake, LakeError
 from barnabas.telemetry.report.gathering import gather
 from barnabas.telemetry.report.live import LivePage, LiveServer
-from barnabas.telemetry.report.model import Report, Wish
+from barnabas.telemetry.report.report_model import Report, Wish
 from tests.support.pipelines.lake import START, fleet_of, write_lake
 
 END_S = START.timestamp() + 600

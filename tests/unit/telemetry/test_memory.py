@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from barnabas.telemetry.findings.finding import Finding, Window, us
-from barnabas.telemetry.findings.memory import Memory, step
+from barnabas.telemetry.findings.gpu_history import Memory, step
 from barnabas.telemetry.findings.thresholds import Thresholds
 
 THRESHOLDS = Thresholds()

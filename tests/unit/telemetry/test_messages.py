@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.telemetry.samples.messages import (
+from barnabas.telemetry.samples.sample_messages import (
     SAMPLE_TYPE,
     SNAPSHOT_TYPE,
     TICK_TYPE,
@@ -127,17 +127,17 @@ GOOD = {"timestamp": "2026-11-15T06:54:54Z", "metric_name": "M", "gpu_id": "GPU-
         (b"{", "not JSON"),
         (b"\xff\xfe", "not JSON"),
         (b"[" * 100_000, "not JSON"),
-        (b'{"value": NaN}', "no JSON number"),
-        (b"[1]", "object is wanted, not list"),
-        ({**GOOD, "value": "high"}, "value is to be a number, not 'high'"),
-        ({**GOOD, "value": True}, "value is to be a number"),
-        ({**GOOD, "value": None}, "value is to be a number"),
-        ({**GOOD, "gpu_id": 7}, "gpu_id is to be text"),
+        (b'{"value": NaN}', "not a JSON number"),
+        (b"[1]", "expected a JSON object, not list"),
+        ({**GOOD, "value": "high"}, "value must be a number, not 'high'"),
+        ({**GOOD, "value": True}, "value must be a number"),
+        ({**GOOD, "value": None}, "value must be a number"),
+        ({**GOOD, "gpu_id": 7}, "gpu_id must be text"),
         ({**GOOD, "gpu_id": ""}, "gpu_id is empty"),
         ({**GOOD, "timestamp": "yesterday"}, "not ISO 8601"),
-        ({**GOOD, "timestamp": 17}, "timestamp is to be text"),
-        ({**GOOD, "labels": []}, "labels is to be an object"),
-        ({**GOOD, "labels": {"a": 1}}, "a is to be text"),
+        ({**GOOD, "timestamp": 17}, "timestamp must be text"),
+        ({**GOOD, "labels": []}, "labels must be an object"),
+        ({**GOOD, "labels": {"a": 1}}, "a must be text"),
         ({k: v for k, v in GOOD.items() if k != "value"}, "value is missing"),
         ({k: v for k, v in GOOD.items() if k != "gpu_id"}, "gpu_id is missing"),
     ],
@@ -151,7 +151,7 @@ def test_what_is_no_sample_says_why(body: bytes | dict[str, object], reason: str
 def test_other_layouts_say_why_too() -> None:
     with pytest.raises(MessageError, match="metrics is missing"):
         decode(json.dumps(GOOD).encode(), SNAPSHOT_TYPE)
-    with pytest.raises(MessageError, match="U is to be a number"):
+    with pytest.raises(MessageError, match="U must be a number"):
         decode(json.dumps({**GOOD, "metrics": {"U": "x"}}).encode(), SNAPSHOT_TYPE)
     with pytest.raises(MessageError, match="timestamp is missing"):
         decode(b"{}", TICK_TYPE)

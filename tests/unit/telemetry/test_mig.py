@@ -9,13 +9,13 @@ import pytest
 
 from barnabas.telemetry.collect.long_csv import parse_rows
 from barnabas.telemetry.jobs.silver import latest_messages
-from barnabas.telemetry.lake import tables
+from barnabas.telemetry.lake import lake_tables
 from barnabas.telemetry.lake.lake import arrow_schema
 from barnabas.telemetry.samples import mig
 from barnabas.telemetry.samples.duplicates import Seen
-from barnabas.telemetry.samples.judging import Judged, Rules, judge
-from barnabas.telemetry.samples.messages import Snapshot
 from barnabas.telemetry.samples.readings import Tally, by_instant
+from barnabas.telemetry.samples.sample_messages import Snapshot
+from barnabas.telemetry.samples.sample_validation import Rules, Validated, validate
 
 TIME = "2026-11-15T07:00:00Z"
 RULES = Rules(
@@ -27,7 +27,7 @@ def labels(instance: int, **more: str) -> dict[str, str]:
     return {"GPU_I_ID": str(instance), "GPU_I_PROFILE": "1g.10gb", **more}
 
 
-def judged(*documents: dict[str, Any], seen: Seen | None = None) -> Judged:
+def validated(*documents: dict[str, Any], seen: Seen | None = None) -> Validated:
     rows = [
         {
             "key": b"GPU-1",
@@ -40,8 +40,8 @@ def judged(*documents: dict[str, Any], seen: Seen | None = None) -> Judged:
         }
         for offset, each in enumerate(documents)
     ]
-    batch = pa.RecordBatch.from_pylist(rows, schema=arrow_schema(tables.BRONZE))
-    return judge(batch, RULES, seen or Seen(), {})
+    batch = pa.RecordBatch.from_pylist(rows, schema=arrow_schema(lake_tables.BRONZE))
+    return validate(batch, RULES, seen or Seen(), {})
 
 
 @pytest.mark.parametrize(
@@ -74,19 +74,19 @@ def test_instances_are_rows_of_their_card_and_no_duplicates() -> None:
     util = {"DCGM_FI_PROF_GR_ENGINE_ACTIVE": 0.5}
     seven = [{"metrics": util, "labels": labels(number)} for number in range(7)]
     seen = Seen()
-    found = judged(*seven, {"metrics": util}, seen=seen)
+    found = validated(*seven, {"metrics": util}, seen=seen)
     assert found.faults == {}
     assert found.rows["gpu_id"].to_pylist() == ["GPU-1"] * 8
     assert found.rows["instance"].to_pylist() == ["0", "1", "2", "3", "4", "5", "6", None]
     assert found.rows["profile"].to_pylist() == ["1g.10gb"] * 7 + [None]
-    again = judged(*seven, seen=seen)
+    again = validated(*seven, seen=seen)
     assert [fault.reason for faults in again.faults.values() for fault in faults] == [
         "duplicate"
     ] * 7
 
 
 def test_the_latest_state_of_an_instance_has_its_own_key() -> None:
-    found = judged({"metrics": {"DCGM_FI_DEV_FB_USED": 5}, "labels": labels(7)}, {"metrics": {
+    found = validated({"metrics": {"DCGM_FI_DEV_FB_USED": 5}, "labels": labels(7)}, {"metrics": {
         "DCGM_FI_DEV_FB_USED": 9, "DCGM_FI_DEV_FB_RESERVED": 1}})  # fmt: skip
     messages = latest_messages(found.rows)
     assert messages["key"].to_pylist() == [b"GPU-1/7", b"GPU-1"]

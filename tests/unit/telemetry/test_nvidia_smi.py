@@ -4,9 +4,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from barnabas.telemetry.samples.messages import Snapshot
 from barnabas.telemetry.samples.nvidia_smi import HeaderError, parse_rows
 from barnabas.telemetry.samples.readings import Refusal, Tally
+from barnabas.telemetry.samples.sample_messages import Snapshot
 
 # As an H200 with driver 580 writes it; clocks_throttle_reasons was asked for and is renamed.
 LIVE = """\
@@ -69,8 +69,8 @@ def test_times_are_those_of_the_zone() -> None:
         ("2026/11/15 06:54:54.154, GPU-1, 5", "3 cells, the header has 5"),
         ("2026/11/15 06:54:54.154, , 5, 0x0, 0", "no uuid"),
         ("yesterday, GPU-1, 5, 0x0, 0", "timestamp 'yesterday' is not of the form"),
-        ("2026/11/15 06:54:54.154, GPU-1, high, 0x0, 0", "'high' is no number"),
-        ("2026/11/15 06:54:54.154, GPU-1, 5, 0xzz, 0", "'0xzz' is no number"),
+        ("2026/11/15 06:54:54.154, GPU-1, high, 0x0, 0", "'high' is not a number"),
+        ("2026/11/15 06:54:54.154, GPU-1, 5, 0xzz, 0", "'0xzz' is not a number"),
     ],
 )
 def test_a_bad_row_is_refused_with_its_line(row: str, reason: str) -> None:

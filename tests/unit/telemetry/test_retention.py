@@ -17,14 +17,14 @@ import pyarrow as pa
 
 from barnabas.telemetry.jobs import batches
 from barnabas.telemetry.jobs.batches import ForeignBatchError
-from barnabas.telemetry.lake import lake, tables
+from barnabas.telemetry.lake import lake, lake_tables
 from barnabas.telemetry.lake.lake import Lake, arrow_schema, batch_name
 from barnabas.telemetry.lake.lake_lock import LakeBusyError
-from barnabas.telemetry.lake.reading import Lake as Reader
-from barnabas.telemetry.lake.reading import LakeError
-from barnabas.telemetry.retention import keeping, planning
-from barnabas.telemetry.retention.keeping import TableResult, retain
-from barnabas.telemetry.retention.planning import DAY_US, Extent, TableFile, visible
+from barnabas.telemetry.lake.lake_reading import Lake as Reader
+from barnabas.telemetry.lake.lake_reading import LakeError
+from barnabas.telemetry.retention import retention_plan, retention_run
+from barnabas.telemetry.retention.retention_plan import DAY_US, Extent, TableFile, visible
+from barnabas.telemetry.retention.retention_run import TableResult, retain
 
 START = datetime(2026, 11, 10, tzinfo=UTC)
 HOUR_US = DAY_US // 24
@@ -48,7 +48,7 @@ def made(folder: Path, table_format: str = "parquet", hours: int = 72) -> Lake:
             place.write_table(
                 "silver",
                 batch_name(number, part),
-                pa.Table.from_pylist([row], arrow_schema(tables.SILVER)),
+                pa.Table.from_pylist([row], arrow_schema(lake_tables.SILVER)),
             )
             for part, row in enumerate(rows)
         ]
@@ -109,10 +109,10 @@ def test_without_a_duration_nothing_goes_and_each_day_is_a_file(
     made(tmp_path, table_format)
     retain(tmp_path, {})
     assert rows(tmp_path) == every(range(72))
-    merged = [name for name in parquet_files(tmp_path) if planning.is_merged(name)]
+    merged = [name for name in parquet_files(tmp_path) if retention_plan.is_merged(name)]
     assert len(merged) == 3
     assert retain(tmp_path, {})
-    assert [name for name in parquet_files(tmp_path) if planning.is_merged(name)] == merged
+    assert [name for name in parquet_files(tmp_path) if retention_plan.is_merged(name)] == merged
 
 
 def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def killed_after(steps: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[s
     with monkeypatch.context() as patched:
         patched.setattr(Path, "unlink", counted("unlink", Path.unlink))
         patched.setattr(Path, "rename", counted("rename", Path.rename))
-        patched.setattr(keeping, "_sync", counted("sync", keeping._sync))
+        patched.setattr(retention_run, "_sync", counted("sync", retention_run._sync))
         patched.setattr(os, "link", counted("link", os.link))
         yield done
 
@@ -247,7 +247,7 @@ def test_a_reader_that_began_before_gets_a_sentence_and_reads_the_next_time(
 
 def test_one_retention_at_a_time(tmp_path: Path) -> None:
     made(tmp_path)
-    with keeping.held(tmp_path), pytest.raises(LakeBusyError, match="Another retention"):
+    with retention_run.held(tmp_path), pytest.raises(LakeBusyError, match="Another retention"):
         retain(tmp_path, {})
 
 
@@ -256,7 +256,7 @@ def test_a_delta_log_and_its_jobs_go_on_after_a_merge(tmp_path: Path) -> None:
     retain(tmp_path, {})
     row = {"gpu_id": "GPU-0", "timestamp": START, "offset": 10, "partition": 0}
     name = place.write_table(
-        "silver", batch_name(10), pa.Table.from_pylist([row], arrow_schema(tables.SILVER))
+        "silver", batch_name(10), pa.Table.from_pylist([row], arrow_schema(lake_tables.SILVER))
     )
     place.complete("silver", {"query": "q", "batch": 10, "files": []}, [name])
     assert rows(tmp_path) == [*every(range(10)), (10, 0)]
@@ -265,7 +265,7 @@ def test_a_delta_log_and_its_jobs_go_on_after_a_merge(tmp_path: Path) -> None:
 def test_notes_go_with_their_files_but_for_the_newest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping, "NOTES_KEPT", 30)
+    monkeypatch.setattr(retention_run, "NOTES_KEPT", 30)
     place = made(tmp_path)
     retain(tmp_path, {"silver": DAY_US})
     notes = place.names("_batches/silver")
@@ -286,7 +286,7 @@ def test_of_files_that_stand_for_each_other_the_outermost_is_read(
     numbers: set[int], ranges: list[tuple[int, int]]
 ) -> None:
     merged = {
-        f"{planning.merged_name(Extent(min(each), max(each)))}.parquet"
+        f"{retention_plan.merged_name(Extent(min(each), max(each)))}.parquet"
         for each in ranges
         if all(
             not (
@@ -297,7 +297,7 @@ def test_of_files_that_stand_for_each_other_the_outermost_is_read(
     }
     names = sorted({f"{batch_name(number)}.parquet" for number in numbers} | merged)
     shown = visible([*names, "other.parquet"])
-    extents = [extent for name in shown if (extent := planning.extent_of(name)) is not None]
+    extents = [extent for name in shown if (extent := retention_plan.extent_of(name)) is not None]
     covered = [n for extent in extents for n in range(extent.first, extent.last + 1)]
     assert len(covered) == len(set(covered))
     assert set(covered) >= numbers
@@ -316,5 +316,5 @@ def test_batches_without_rows_do_not_part_a_day() -> None:
         )
         for number in range(20)
     ]
-    found = planning.plan(files, cutoff_us=None, consumed=19)
+    found = retention_plan.plan(files, cutoff_us=None, consumed=19)
     assert [len(group) for group in found.merges] == [20]

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from barnabas.telemetry.findings.thresholds import Thresholds
-from barnabas.telemetry.lake import tables
+from barnabas.telemetry.lake import lake_tables
 from barnabas.telemetry.lake.lake import arrow_schema
 from barnabas.telemetry.windows.covering import rollup
 
@@ -20,7 +20,7 @@ def rolled(*rows: dict[str, Any], width_s: int = 10) -> list[dict[str, Any]]:
         {"gpu_id": "a", "hostname": "h", "model": "m", **row, "timestamp": at(row["timestamp"])}
         for row in rows
     ]
-    table = pa.Table.from_pylist(full, schema=arrow_schema(tables.SILVER))
+    table = pa.Table.from_pylist(full, schema=arrow_schema(lake_tables.SILVER))
     found: list[dict[str, Any]] = rollup(table, width_s, Thresholds()).to_pylist()
     return found
 
@@ -191,7 +191,7 @@ def test_links_of_unknown_models_have_no_capacity() -> None:
 
 
 def test_rows_of_an_earlier_release_lack_columns() -> None:
-    schema = arrow_schema(tables.SILVER)
+    schema = arrow_schema(lake_tables.SILVER)
     row = {"gpu_id": "a", "model": "NVIDIA H200", "timestamp": at(1), "gpu_util": 5.0}
     table = pa.Table.from_pylist([row], schema=schema).drop_columns(["pcie_tx", "dram_active"])
     found = rollup(table, 10, Thresholds()).to_pylist()[0]

@@ -6,7 +6,8 @@ from statistics import median
 
 import pytest
 
-from barnabas.telemetry.samples.messages import (
+from barnabas.telemetry.samples.metrics import BY_NAME
+from barnabas.telemetry.samples.sample_messages import (
     Layout,
     Sample,
     Snapshot,
@@ -14,7 +15,6 @@ from barnabas.telemetry.samples.messages import (
     decode,
     parse_time,
 )
-from barnabas.telemetry.samples.metrics import BY_NAME
 from barnabas.telemetry.simulation import Fault, FleetSettings, Simulation, Truth, simulate
 from barnabas.telemetry.simulation.signals import SIMULATED, XIDS_TO_DRAIN
 from barnabas.telemetry.simulation.truth import FINDING, STATE

@@ -12,10 +12,10 @@ from barnabas.telemetry.findings.assessment import FleetState, assess
 from barnabas.telemetry.findings.finding import Window
 from barnabas.telemetry.findings.skew import Skew
 from barnabas.telemetry.findings.thresholds import Thresholds
-from barnabas.telemetry.lake import tables
+from barnabas.telemetry.lake import lake_tables
 from barnabas.telemetry.lake.lake import Lake, arrow_schema
 from barnabas.telemetry.samples.duplicates import Seen
-from barnabas.telemetry.samples.judging import Judged, Rules, judge
+from barnabas.telemetry.samples.sample_validation import Rules, Validated, validate
 
 NOW = datetime(2026, 11, 15, 7, 0, tzinfo=UTC)
 NOW_US = int(NOW.timestamp()) * 1_000_000
@@ -30,8 +30,8 @@ RULES = Rules(
 END = NOW_US + 10 * SECOND
 
 
-def judged(*messages: tuple[str, float, float]) -> Judged:
-    """Judge messages: a card, its clock and the broker's, in seconds from now."""
+def validated(*messages: tuple[str, float, float]) -> Validated:
+    """Validator messages: a card, its clock and the broker's, in seconds from now."""
     rows = []
     for offset, (gpu, sent, arrived) in enumerate(messages):
         text = (NOW + timedelta(seconds=sent)).isoformat()
@@ -49,12 +49,12 @@ def judged(*messages: tuple[str, float, float]) -> Judged:
                 "timestamp": moment,
             }
         )
-    batch = pa.RecordBatch.from_pylist(rows, schema=arrow_schema(tables.BRONZE))
-    return judge(batch, RULES, Seen(), {})
+    batch = pa.RecordBatch.from_pylist(rows, schema=arrow_schema(lake_tables.BRONZE))
+    return validate(batch, RULES, Seen(), {})
 
 
 def test_a_clock_that_is_behind() -> None:
-    found = judged(("a", 0, 0), ("b", -70, 0), ("a", 5, 5), ("b", -65, 5))
+    found = validated(("a", 0, 0), ("b", -70, 0), ("a", 5, 5), ("b", -65, 5))
     assert found.skews == [Skew("b", "h", None, None, END, -70.0, 2, 2)]
     assert found.skews[0].detail == (
         "its clock is 70 s behind the broker's: 2 samples were refused"
@@ -62,28 +62,28 @@ def test_a_clock_that_is_behind() -> None:
 
 
 def test_in_a_replay_the_fleet_is_the_clock() -> None:
-    found = judged(("a", 0, 9000), ("b", -70, 9000))
+    found = validated(("a", 0, 9000), ("b", -70, 9000))
     assert found.skews == [Skew("b", "h", None, None, END, -70.0, 1, 1)]
 
 
 @pytest.mark.parametrize(("ahead", "refused"), [(45, 1), (20, 0)])
 def test_a_clock_that_is_ahead(ahead: int, refused: int) -> None:
-    found = judged(("a", 0, 0), ("b", ahead, 0))
+    found = validated(("a", 0, 0), ("b", ahead, 0))
     assert found.skews == [Skew("b", "h", None, None, END, ahead, 1, refused)]
     assert f"{ahead} s ahead of" in found.skews[0].detail
 
 
 def test_clocks_in_step_are_not_told() -> None:
-    assert judged(("a", 0, 0), ("b", 4, 0), ("c", -50, 0)).skews == []
+    assert validated(("a", 0, 0), ("b", 4, 0), ("c", -50, 0)).skews == []
 
 
 def test_a_card_with_other_samples_in_time_is_not_ahead() -> None:
-    assert judged(("b", 0, 0), ("b", 20, 0)).skews == []
+    assert validated(("b", 0, 0), ("b", 20, 0)).skews == []
 
 
 def test_samples_that_waited_for_their_collector_are_no_wrong_clock() -> None:
     waited = [("b", float(-300 + 30 * n), 1.0) for n in range(8)]
-    found = judged(("a", 0, 0), *waited)
+    found = validated(("a", 0, 0), *waited)
     assert len(found.faults) == 8
     assert found.skews == []
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from barnabas.telemetry.jobs import jobs, supervising
-from barnabas.telemetry.jobs.jobs import Job, JobSettings
+from barnabas.telemetry.jobs import pipeline_jobs, supervising
+from barnabas.telemetry.jobs.pipeline_jobs import Job, JobSettings
 from barnabas.telemetry.jobs.supervising import DEATHS_MAX, JobFailedError, Picture, Supervisor
 from barnabas.telemetry.lake import lake
 
 AWAY = "barnabas.wire.failures.LinkError: No broker answered at a:1"
 DIED = "SparkException: Python worker exited unexpectedly (crashed)"
-BROKEN = "barnabas.spark.failures.DataLossError: t-0 lost 5 to 9"
+BROKEN = "barnabas.spark.query_errors.DataLossError: t-0 lost 5 to 9"
 
 
 @dataclass
@@ -60,8 +60,8 @@ class Scene:
         self.lives = lives
         self.launches: list[str] = []
         self.now_s = 0.0
-        monkeypatch.setattr(jobs, "prepare", lambda *_: lake.create(str(folder)))
-        monkeypatch.setattr(jobs, "launched", self._launched)
+        monkeypatch.setattr(pipeline_jobs, "prepare", lambda *_: lake.create(str(folder)))
+        monkeypatch.setattr(pipeline_jobs, "launched", self._launched)
         monkeypatch.setattr(supervising, "TopicEnds", Ends)
         monkeypatch.setattr("barnabas.telemetry.jobs.supervising.time.sleep", self._sleep)
         chosen = [Job(name, 0, lambda *_: None) for name in lives]  # type: ignore[arg-type]

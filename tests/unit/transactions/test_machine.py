@@ -7,8 +7,8 @@ import pytest
 from barnabas.model.coordination import CoordinatorRecord, ProducerIdAndEpoch
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.settings import TransactionSettings
-from barnabas.transactions.machine import ASK_AGAIN, Wanted
 from barnabas.transactions.state import State, to_record
+from barnabas.transactions.transaction_machine import ASK_AGAIN, Wanted
 from barnabas.transactions.transitions import LAST_EPOCH
 from tests.support.talk.transactions import (
     FIRST_ID,

@@ -1,4 +1,4 @@
-"""Dialogues written by theme, by their names: `topics/create-v7`."""
+"""Hand-written dialogues, grouped by theme and named like `topics/create-v7`."""
 
 from tools.compat_diff.dialogues import (
     cluster,

@@ -1,4 +1,4 @@
-"""Requests that many dialogues need, with everything but the point left out."""
+"""Builders for requests that many dialogues send, with defaults for irrelevant fields."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -50,7 +50,7 @@ def each_version(name: str, api: str, talk: VersionedTalk) -> dict[str, Dialogue
 def topic(
     name: str,
     partitions: int = 1,
-    copies: int = 1,
+    replicas: int = 1,
     config: Mapping[str, str | None] | Sequence[tuple[str, str | None]] = (),
     assigned: Mapping[int, Sequence[int]] | None = None,
 ) -> CreatableTopic:
@@ -59,7 +59,7 @@ def topic(
     return CreatableTopic(
         name=name,
         num_partitions=partitions,
-        replication_factor=copies,
+        replication_factor=replicas,
         configs=[CreatableTopicConfig(name=key, value=value) for key, value in pairs],
         assignments=[
             CreatableReplicaAssignment(partition_index=index, broker_ids=list(brokers))

@@ -1,8 +1,11 @@
-"""The cluster itself: brokers, quorum, elections, reassignments, folders, handshakes, versions."""
+"""Dialogues about the cluster: brokers, quorum, elections, reassignments, log folders, handshakes,
+versions.
+"""
 
 from struct import pack
 
 from barnabas.handlers.registry import SERVED
+from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest, Listener
 from barnabas.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -40,6 +43,7 @@ from tools.compat_diff.dialogues.asking import create, each_version, topic
 from tools.compat_diff.steps import Ask, Dialogue, Raw, Scene, Talk
 
 METADATA_TOPIC = "__cluster_metadata"
+UNKNOWN_API = 999
 
 
 def describing(scene: Scene, version: int) -> Talk:
@@ -252,37 +256,43 @@ def header(key: int, version: int) -> bytes:
     return pack(">hhih", key, version, 1, 3) + b"raw"
 
 
+def framed(key: int, version: int, rest: bytes = b"") -> Raw:
+    """Return a frame with a header and any bytes after it."""
+    return Raw(key, version, header(key, version) + rest)
+
+
 def unknown_versions(scene: Scene) -> Talk:
     """Ask every API in versions that it does not have."""
     del scene
-    yield Raw(18, 99, header(18, 99) + bytes(1))
+    yield framed(ApiKey.API_VERSIONS, 99, bytes(1))
     for key, api in sorted(SERVED.items()):
         for version in (api.high + 1, -1, 99):
-            if key != 18 and not (key == 22 and version == 6):
-                yield Raw(key, version, header(key, version) + bytes(8))
-    yield Raw(18, 0, header(18, 0))
+            is_draft = key == ApiKey.INIT_PRODUCER_ID and version == 6
+            if key != ApiKey.API_VERSIONS and not is_draft:
+                yield framed(key, version, bytes(8))
+    yield framed(ApiKey.API_VERSIONS, 0)
 
 
 def broken_frames(scene: Scene) -> Talk:
     """Send frames that are cut short, too long, or empty."""
     del scene
     right = Ask(ApiVersionsRequest(), 0).frame
-    yield Raw(18, 0, b"")
-    yield Raw(18, 0, right[:5])
-    yield Raw(18, 0, right[:8])
-    yield Raw(18, 0, right + b"more")
-    yield Raw(3, 1, header(3, 1))
-    yield Raw(3, 1, header(3, 1) + pack(">i", 5))
-    yield Raw(3, 1, header(3, 1) + pack(">i", 1 << 30))
-    yield Raw(3, 1, header(3, 1) + pack(">ih", 1, -1))
-    yield Raw(3, 1, header(3, 1) + pack(">ih", 1, 1) + b"\xff")
-    yield Raw(3, 1, header(3, 1) + pack(">i", 0) + b"trailing")
-    yield Raw(3, 9, header(3, 9) + b"\x00\x01\x01\x00\x00")
-    yield Raw(3, 9, header(3, 9) + b"\x00\x01\x01\x00\x00\x05")
-    yield Raw(19, 2, header(19, 2) + pack(">iiB", -1, 1000, 0))
-    yield Raw(999, 0, header(999, 0))
-    yield Raw(18, 0, pack(">hhih", 18, 0, 1, -1))
-    yield Raw(18, 0, pack(">hhih", 18, 0, 1, -2))
+    yield Raw(ApiKey.API_VERSIONS, 0, b"")
+    yield Raw(ApiKey.API_VERSIONS, 0, right[:5])
+    yield Raw(ApiKey.API_VERSIONS, 0, right[:8])
+    yield Raw(ApiKey.API_VERSIONS, 0, right + b"more")
+    yield framed(ApiKey.METADATA, 1)
+    yield framed(ApiKey.METADATA, 1, pack(">i", 5))
+    yield framed(ApiKey.METADATA, 1, pack(">i", 1 << 30))
+    yield framed(ApiKey.METADATA, 1, pack(">ih", 1, -1))
+    yield framed(ApiKey.METADATA, 1, pack(">ih", 1, 1) + b"\xff")
+    yield framed(ApiKey.METADATA, 1, pack(">i", 0) + b"trailing")
+    yield framed(ApiKey.METADATA, 9, b"\x00\x01\x01\x00\x00")
+    yield framed(ApiKey.METADATA, 9, b"\x00\x01\x01\x00\x00\x05")
+    yield framed(ApiKey.CREATE_TOPICS, 2, pack(">iiB", -1, 1000, 0))
+    yield framed(UNKNOWN_API, 0)
+    yield Raw(ApiKey.API_VERSIONS, 0, pack(">hhih", ApiKey.API_VERSIONS, 0, 1, -1))
+    yield Raw(ApiKey.API_VERSIONS, 0, pack(">hhih", ApiKey.API_VERSIONS, 0, 1, -2))
 
 
 WRITTEN: dict[str, Dialogue] = {

@@ -1,4 +1,4 @@
-"""Committed offsets: OffsetCommit, OffsetFetch, OffsetDelete."""
+"""Dialogues about committed offsets: OffsetCommit, OffsetFetch, OffsetDelete."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,6 @@
-"""Configs of topics and brokers: described, set as a whole, changed one by one."""
+"""Dialogues about configs of topics and brokers: DescribeConfigs, AlterConfigs,
+IncrementalAlterConfigs.
+"""
 
 from barnabas.protocol.messages import alter_configs, incremental_alter_configs
 from barnabas.protocol.messages.describe_configs import (

@@ -1,4 +1,4 @@
-"""Groups of the consumer protocol (KIP-848): heartbeats, describes, commits by member epoch."""
+"""Dialogues about consumer groups (KIP-848): heartbeats, descriptions, commits by member epoch."""
 
 from typing import Any
 

@@ -1,4 +1,6 @@
-"""Fetch, ListOffsets and OffsetForLeaderEpoch: versions, sessions, limits, epochs."""
+"""Dialogues about Fetch, ListOffsets and OffsetForLeaderEpoch: versions, sessions, limits,
+epochs.
+"""
 
 from collections.abc import Sequence
 

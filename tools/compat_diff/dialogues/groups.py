@@ -1,4 +1,4 @@
-"""Classic groups: join, sync, heartbeat, leave, static members, admin requests."""
+"""Dialogues about classic groups: join, sync, heartbeat, leave, static members, admin requests."""
 
 from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -93,7 +93,7 @@ def describe(*groups: str, version: int = 5) -> Ask:
 
 
 class Entering:
-    """A member's way into a group; what it was told is kept for the steps that follow."""
+    """The steps by which a member joins a group; the responses are kept for the following steps."""
 
     def __init__(self, group: str, version: int, instance: str | None = None) -> None:
         self.group, self.version, self.instance = group, version, instance

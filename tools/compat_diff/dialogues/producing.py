@@ -1,4 +1,4 @@
-"""Produce: versions, acks, broken batches, codecs, sequences, timestamps."""
+"""Dialogues about Produce: versions, acks, broken batches, codecs, sequences, timestamps."""
 
 import struct
 import time

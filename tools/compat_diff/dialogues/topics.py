@@ -1,4 +1,6 @@
-"""Topics: made, grown, described, emptied, deleted, rightly and wrongly."""
+"""Dialogues about topics: created, extended, described, truncated, deleted, with valid and invalid
+requests.
+"""
 
 from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
@@ -47,10 +49,10 @@ def creating(scene: Scene, version: int) -> Talk:
 
 
 def creating_wrong_counts(scene: Scene, version: int) -> Talk:
-    """Ask for partitions and copies that cannot be."""
+    """Ask for partitions and replicas that cannot be."""
     counts = ((0, 1), (-2, 1), (1, 0), (1, -2), (1, 2), (1, 99), (0, 0), (-1, 1), (1, -1))
-    for number, (partitions, copies) in enumerate(counts):
-        yield create(topic(scene.name(f"n{number}"), partitions, copies), version=version)
+    for number, (partitions, replicas) in enumerate(counts):
+        yield create(topic(scene.name(f"n{number}"), partitions, replicas), version=version)
 
 
 def creating_bad_names(scene: Scene) -> Talk:
@@ -81,10 +83,10 @@ def assigning(scene: Scene) -> Talk:
         (-1, -1, {0: [1], 1: []}),
         (-1, -1, {0: [1], 1: [1, 2]}),
     ]
-    for number, (partitions, copies, assigned) in enumerate(tries):
+    for number, (partitions, replicas, assigned) in enumerate(tries):
         name = scene.name(f"t{number}")
-        yield create(topic(name, partitions, copies, assigned=assigned))
-        yield create(topic(name, partitions, copies, assigned=assigned), validate_only=True)
+        yield create(topic(name, partitions, replicas, assigned=assigned))
+        yield create(topic(name, partitions, replicas, assigned=assigned), validate_only=True)
 
 
 def creating_with_configs(scene: Scene) -> Talk:

@@ -1,4 +1,6 @@
-"""Transactions: producer ids, partitions and offsets in them, their end; epochs that are wrong."""
+"""Dialogues about transactions: producer ids, partitions and offsets, commits and aborts, wrong
+epochs.
+"""
 
 from barnabas.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from barnabas.protocol.messages.add_partitions_to_txn import (

@@ -1,4 +1,4 @@
-"""What members are told when it is not what they asked for."""
+"""Error responses for members."""
 
 from barnabas.model.errors import ErrorCode
 from barnabas.protocol.messages.join_group import JoinGroupResponse
@@ -6,10 +6,10 @@ from barnabas.protocol.messages.sync_group import SyncGroupResponse
 
 
 def join_refused(code: ErrorCode, member_id: str) -> JoinGroupResponse:
-    """Return the answer to somebody who cannot join, or not like this."""
+    """Return the answer to a client that cannot join."""
     return JoinGroupResponse(error_code=code, member_id=member_id, protocol_name=None)
 
 
 def sync_refused(code: ErrorCode) -> SyncGroupResponse:
-    """Return the answer to a member who gets no assignment."""
+    """Return the answer to a member that gets no assignment."""
     return SyncGroupResponse(error_code=code)

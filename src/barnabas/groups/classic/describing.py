@@ -1,7 +1,7 @@
 """DescribeGroups: a classic group as its operators see it."""
 
-from barnabas.groups.classic.group import ClassicGroup, State
-from barnabas.groups.classic.member import Member
+from barnabas.groups.classic.classic_group import ClassicGroup, State
+from barnabas.groups.classic.classic_member import Member
 from barnabas.groups.directory import Group, GroupType
 from barnabas.model.errors import ErrorCode
 from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember

@@ -1,7 +1,7 @@
-"""JoinGroup: who may become a member, under which id, and what that does to the group.
+"""JoinGroup: checks whether a client may join, gives it a member id, and starts a rebalance.
 
 A newcomer has no member id. A dynamic one is given an id first and joins with it (KIP-394), lest
-clients that give up waiting leave members behind whom nobody knows; before version 4 it joins at
+clients that give up waiting leave unknown members behind; before version 4 it joins at
 once, as static members do (KIP-345): they are known by their instance id, and take the place of
 their former selves.
 """
@@ -10,8 +10,8 @@ from dataclasses import replace
 from random import Random
 
 from barnabas.groups.classic import answers
-from barnabas.groups.classic.group import ClassicGroup, State
-from barnabas.groups.classic.member import Member, Protocols
+from barnabas.groups.classic.classic_group import ClassicGroup, State
+from barnabas.groups.classic.classic_member import Member, Protocols
 from barnabas.groups.classic.rebalances import Rebalances
 from barnabas.groups.classic.stored import group_record
 from barnabas.model.coordination import Caller, Outcome
@@ -36,7 +36,7 @@ class Joining:
         self._rng = rng
 
     def join(self, group: ClassicGroup, request: JoinGroupRequest, caller: Caller) -> Answer:
-        """Let somebody join; raise the `ApiError` with which they are refused."""
+        """Let a client join; raise the `ApiError` with which it is refused."""
         if not self._has_room(group, request.member_id):
             return self._no_room(group, request.member_id)
         names = {protocol.name for protocol in request.protocols}
@@ -49,7 +49,7 @@ class Joining:
         return self._join_dynamic(group, request, caller)
 
     def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
-        """Tell whether somebody would not be one too many.
+        """Tell whether the group has room for one more member.
 
         While a rebalance is prepared, those count who have joined: the last to come are left out
         of a group that became too large because the limit was lowered.
@@ -88,7 +88,7 @@ class Joining:
         return self._replace(group, group.members[known_as], member_id, request, caller)
 
     def _join_again(self, group: ClassicGroup, request: JoinGroupRequest, caller: Caller) -> Answer:
-        """Let somebody join who has a member id already."""
+        """Let a client join that has a member id already."""
         member_id = request.member_id
         if member_id in group.invited and request.group_instance_id is None:
             return self._add(group, member_id, request, caller)

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from random import Random
 
+from barnabas.groups.classic.classic_group import ClassicGroup, State
 from barnabas.groups.classic.describing import described
-from barnabas.groups.classic.group import ClassicGroup, State
 from barnabas.groups.classic.joining import Joining
 from barnabas.groups.classic.rebalances import Rebalances
 from barnabas.groups.classic.stored import group_record, restored, take_assignments
@@ -71,7 +71,7 @@ class ClassicProtocol:
         take_assignments(group, value)
 
     def loaded(self) -> None:
-        """Give everybody their session timeout to be heard of; shrink groups that are too large."""
+        """Start every member's session timeout; shrink groups that are too large."""
         self._is_loaded = True
         for group in list(self._classic_groups()):
             for member in group.members.values():
@@ -82,7 +82,7 @@ class ClassicProtocol:
     # Requests
 
     def join(self, request: JoinGroupRequest, caller: Caller) -> Outcome[JoinGroupResponse]:
-        """Let somebody become a member, or take part in a rebalance."""
+        """Add a member, or let one take part in a rebalance."""
         low_ms, high_ms = (
             self._settings.min_session_timeout_ms,
             self._settings.max_session_timeout_ms,
@@ -174,7 +174,7 @@ class ClassicProtocol:
         group = ClassicGroup(request.group_id, self._scheduler)
         empty = group_record(group)
         outcome = self._joining.join(group, request, caller)
-        assert not outcome.records, "a new group waits for company"
+        assert not outcome.records, "a new group waits for more members"
         outcome.records = [*_ends(replaced), empty]
         outcome.refused = lambda _: self._bury_unborn(group)
         self._founded[group.group_id] = group

@@ -1,13 +1,13 @@
 """How a group gets from one generation to the next, and what the passing of time does to it.
 
-Members must join within the largest rebalance timeout among them; whoever does not is out, unless
+Members must join within the largest rebalance timeout among them. The group removes others, unless
 it is static: then its session decides. A group that was empty waits for company first
-(`initial_rebalance_delay_ms`, again for as long as somebody comes, but no longer than the
+(`initial_rebalance_delay_ms`, again for as long as new members join, but no longer than the
 rebalance timeout). The same timeout bounds how long members take to ask for their assignments.
 """
 
 from barnabas.groups.classic import answers
-from barnabas.groups.classic.group import ClassicGroup, State, answer
+from barnabas.groups.classic.classic_group import ClassicGroup, State, answer
 from barnabas.groups.classic.sessions import Sessions
 from barnabas.groups.classic.stored import group_record
 from barnabas.model.coordination import CoordinatorRecord, Outcome, Scheduler
@@ -27,23 +27,23 @@ class Rebalances:
         self.sessions = Sessions(scheduler, self._expired)
 
     def go_on(self, group: ClassicGroup) -> Records:
-        """Begin a rebalance because of somebody who came, changed or left; or get on with it."""
+        """Begin a rebalance because a member came, changed or left; or continue it."""
         if group.state is State.PREPARING:
             return self._complete_if_joined(group)
         return self.prepare(group)
 
     def prepare(self, group: ClassicGroup) -> Records:
-        """Have everybody join again."""
+        """Make all members join again."""
         if group.state is State.COMPLETING:
             self.drop_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS)
         self._stop_waiting_for_syncs(group)
         group.is_first_rebalance = group.state is State.EMPTY
         group.has_newcomers = False
         group.enter(State.PREPARING)
-        group.call_everybody()
+        group.call_to_rejoin()
         if group.is_first_rebalance:
             delay_ms = self._settings.initial_rebalance_delay_ms
-            self._wait_for_company(group, delay_ms, group.rebalance_timeout_ms - delay_ms)
+            self._wait_for_more_members(group, delay_ms, group.rebalance_timeout_ms - delay_ms)
             return []
         if group.has_all_joined:
             return self._complete(group)
@@ -51,7 +51,7 @@ class Rebalances:
         return []
 
     def remove(self, group: ClassicGroup, member_id: str) -> None:
-        """Let a member go, or somebody invited; the rebalance that follows is the caller's."""
+        """Remove a member, or a pending one; the caller starts the rebalance."""
         group.remove(member_id)
         self.sessions.end(group, member_id)
 
@@ -62,7 +62,7 @@ class Rebalances:
             self._stop_waiting_for_syncs(group)
 
     def hand_out(self, group: ClassicGroup) -> None:
-        """Give everybody who waits their assignment, and be stable."""
+        """Send the waiting members their assignments; the group is stable."""
         group.assigned_generation = group.generation
         for member_id, member in group.members.items():
             if member_id in group.syncing:
@@ -71,7 +71,7 @@ class Rebalances:
         group.enter(State.STABLE)
 
     def drop_assignments(self, group: ClassicGroup, code: ErrorCode) -> None:
-        """Forget this generation's assignments, and tell those who wait for them why."""
+        """Drop this generation's assignments, and fail the requests that wait for them."""
         for member_id, member in group.members.items():
             member.assignment = b""
             if answer(group.syncing, member_id, answers.sync_refused(code)):
@@ -91,7 +91,7 @@ class Rebalances:
         return self._complete(group)
 
     def _complete(self, group: ClassicGroup) -> Records:
-        """Begin the next generation with everybody who has joined."""
+        """Begin the next generation with the members that have joined."""
         self._scheduler.cancel(_join_phase(group))
         late = [member for name, member in group.members.items() if name not in group.joining]
         for member in late:
@@ -125,19 +125,21 @@ class Rebalances:
             lambda: Outcome(None, self._complete(group)),
         )
 
-    def _wait_for_company(self, group: ClassicGroup, delay_ms: int, remaining_ms: int) -> None:
+    def _wait_for_more_members(self, group: ClassicGroup, delay_ms: int, remaining_ms: int) -> None:
         self._scheduler.schedule(
             _join_phase(group),
             delay_ms,
-            lambda: Outcome(None, self._company_came(group, delay_ms, max(remaining_ms, 0))),
+            lambda: Outcome(None, self._after_initial_delay(group, delay_ms, max(remaining_ms, 0))),
         )
 
-    def _company_came(self, group: ClassicGroup, delay_ms: int, remaining_ms: int) -> Records:
+    def _after_initial_delay(
+        self, group: ClassicGroup, delay_ms: int, remaining_ms: int
+    ) -> Records:
         if not group.has_newcomers or not remaining_ms:
             return self._complete(group)
         group.has_newcomers = False
         next_ms = min(self._settings.initial_rebalance_delay_ms, remaining_ms)
-        self._wait_for_company(group, next_ms, remaining_ms - delay_ms)
+        self._wait_for_more_members(group, next_ms, remaining_ms - delay_ms)
         return []
 
     def _stop_waiting_for_syncs(self, group: ClassicGroup) -> None:
@@ -152,7 +154,7 @@ class Rebalances:
         return self.prepare(group)
 
     def _expired(self, group: ClassicGroup, member_id: str) -> Records:
-        """Let a silent member go; somebody who waits for an answer is not silent, we are.
+        """Remove a member whose session expired; one that waits for our answer has not expired.
 
         Newcomers are the exception: a client that gave up waiting comes back under another
         member id, and the first would stay for good.

@@ -1,4 +1,4 @@
-"""Who is still there: every member is heard of within its session timeout, or it is taken for dead.
+"""Sessions of classic members: a member that sends nothing for its session timeout is removed.
 
 Heartbeats come all the time and sessions hardly ever end, so a heartbeat only moves a member's
 deadline. The timer rings when the deadline was at the time it was set, finds it moved, and is set
@@ -7,8 +7,8 @@ again for the rest.
 
 from collections.abc import Callable, Sequence
 
-from barnabas.groups.classic.group import ClassicGroup
-from barnabas.groups.classic.member import Member
+from barnabas.groups.classic.classic_group import ClassicGroup
+from barnabas.groups.classic.classic_member import Member
 from barnabas.model.coordination import CoordinatorRecord, Outcome, Scheduler
 
 Expired = Callable[[ClassicGroup, str], Sequence[CoordinatorRecord]]
@@ -29,7 +29,7 @@ class Sessions:
             self._watch(group, member)
 
     def invite(self, group: ClassicGroup, member_id: str, timeout_ms: int) -> None:
-        """Wait for somebody who was told to join with this member id."""
+        """Wait for a client that was told to join with this member id."""
         self._scheduler.schedule(
             _name(group, member_id),
             timeout_ms,
@@ -37,7 +37,7 @@ class Sessions:
         )
 
     def end(self, group: ClassicGroup, member_id: str) -> None:
-        """Stop to watch a member, or somebody invited."""
+        """Stop watching a member, or a client that was told to join."""
         self._scheduler.cancel(_name(group, member_id))
 
     def _watch(self, group: ClassicGroup, member: Member) -> None:

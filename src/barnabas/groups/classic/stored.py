@@ -5,8 +5,8 @@ The version is the one that Kafka 4 writes, so that its brokers and tools can re
 
 from collections.abc import Mapping
 
-from barnabas.groups.classic.group import ClassicGroup, State
-from barnabas.groups.classic.member import Member
+from barnabas.groups.classic.classic_group import ClassicGroup, State
+from barnabas.groups.classic.classic_member import Member
 from barnabas.model.coordination import CoordinatorRecord, Scheduler
 from barnabas.protocol.coordinator_codec import encode
 from barnabas.protocol.coordinator_records.group_metadata import (

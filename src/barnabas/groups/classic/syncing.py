@@ -1,10 +1,10 @@
 """SyncGroup: members come for their assignments, and the leader brings them.
 
-The assignments are stored as one record of the whole group. Once it is committed everybody gets
-theirs and the group is stable; where it cannot be written, nobody has got one, and all join anew.
+The assignments are stored as one record of the whole group. Once it is committed, each member gets
+its assignment and the group is stable. If it cannot be written, no member gets one, and all rejoin.
 """
 
-from barnabas.groups.classic.group import ClassicGroup, State
+from barnabas.groups.classic.classic_group import ClassicGroup, State
 from barnabas.groups.classic.rebalances import Rebalances
 from barnabas.groups.classic.stored import group_record
 from barnabas.model.coordination import Outcome
@@ -36,7 +36,7 @@ class Syncing:
         return self._store(group, request, Outcome(answer))
 
     def _store(self, group: ClassicGroup, request: SyncGroupRequest, answer: Answer) -> Answer:
-        """Have the leader's assignments stored; whoever it left out gets nothing to do."""
+        """Store the leader's assignments; a member that it left out gets an empty one."""
         generation = group.generation
         group.is_storing = True
         answer.records = [

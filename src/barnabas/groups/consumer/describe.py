@@ -1,9 +1,9 @@
-"""What is told of a group to whoever asks for it."""
+"""Describes a consumer group for ConsumerGroupDescribe."""
 
 from barnabas.groups.consumer.assignors import DEFAULT
 from barnabas.groups.consumer.assignors.spec import Slots
-from barnabas.groups.consumer.group import ConsumerGroup
-from barnabas.groups.consumer.member import Member, by_topic
+from barnabas.groups.consumer.consumer_group import ConsumerGroup
+from barnabas.groups.consumer.consumer_member import Member, by_topic
 from barnabas.metadata.image import Image
 from barnabas.protocol.messages.consumer_group_describe import (
     Assignment,

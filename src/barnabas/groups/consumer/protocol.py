@@ -1,7 +1,7 @@
 """The consumer groups of one coordinator: heartbeats in, responses and records out.
 
-Everything a member wants, it says by heartbeat: that it joins, that it is alive, what it owns,
-that it leaves. Everything it must know is in the response. Two clocks run for each member: its
+A member says everything in heartbeats: that it joins, that it is alive, what it owns, that it
+leaves. The response has everything that it must know. Two clocks run for each member: its
 session, which every heartbeat renews, and, while it has partitions to give up, the rebalance
 timeout that it asked for. When either is over, the member is out, and what it had is free.
 
@@ -16,12 +16,20 @@ from dataclasses import replace
 from random import Random
 from typing import TypeVar
 
-from barnabas.groups.consumer import membership, rebalance, records, replaying, requests
+from barnabas.groups.consumer import consumer_membership as membership
+from barnabas.groups.consumer import consumer_records as records
+from barnabas.groups.consumer import rebalance, replaying, requests
 from barnabas.groups.consumer.assignors.spec import NO_SLOTS
+from barnabas.groups.consumer.consumer_group import ConsumerGroup
+from barnabas.groups.consumer.consumer_member import (
+    JOINING,
+    LEFT,
+    LEFT_FOR_A_WHILE,
+    Member,
+    by_topic,
+)
+from barnabas.groups.consumer.consumer_membership import Seat
 from barnabas.groups.consumer.describe import describe
-from barnabas.groups.consumer.group import ConsumerGroup
-from barnabas.groups.consumer.member import JOINING, LEFT, LEFT_FOR_A_WHILE, Member, by_topic
-from barnabas.groups.consumer.membership import Seat
 from barnabas.groups.consumer.rebalance import Epochs, Occasion
 from barnabas.groups.consumer.reconciliation import Target, reconcile
 from barnabas.groups.consumer.sessions import Sessions
@@ -87,7 +95,7 @@ class ConsumerProtocol:
             group.note_emptiness(self._scheduler.wall_ms)
 
     def loaded(self) -> None:
-        """Watch every member anew: while nobody coordinated, nobody could report."""
+        """Start every member's session anew: without a coordinator, none could send heartbeats."""
         self._is_loaded = True
         for group in self._groups.values():
             if isinstance(group, ConsumerGroup):
@@ -95,7 +103,7 @@ class ConsumerProtocol:
                     self._sessions.watch(group.group_id, member)
 
     def topics_changed(self) -> None:
-        """Hear that topics came, grew or went: groups look at them with their next heartbeat."""
+        """Note that topics changed: groups look at them with their next heartbeat."""
         self._topic_changes += 1
 
     def _stay(

@@ -1,4 +1,4 @@
-"""When a group moves on to another epoch, and what everybody is to have then.
+"""Decides when a consumer group moves to another epoch, and computes its target assignment.
 
 All of it works on the members as they will be once the heartbeat's records are replayed.
 """
@@ -6,15 +6,16 @@ All of it works on the members as they will be once the heartbeat's records are 
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from barnabas.groups.consumer import records, subscriptions
+from barnabas.groups.consumer import consumer_records as records
+from barnabas.groups.consumer import subscriptions
 from barnabas.groups.consumer.assignors import ASSIGNORS, DEFAULT
 from barnabas.groups.consumer.assignors.spec import NO_SLOTS, Share, Slots
-from barnabas.groups.consumer.group import ConsumerGroup
-from barnabas.groups.consumer.member import Member, ResolvedRegex
-from barnabas.groups.consumer.regex.syntax import PatternError
+from barnabas.groups.consumer.consumer_group import ConsumerGroup
+from barnabas.groups.consumer.consumer_member import Member, ResolvedRegex
 from barnabas.metadata.image import Image
 from barnabas.model.coordination import CoordinatorRecord
 from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.name_pattern import PatternError
 
 Members = Mapping[str, Member]
 Regexes = Mapping[str, ResolvedRegex]
@@ -43,7 +44,7 @@ class Epochs(NamedTuple):
 def refresh_regexes(
     group: ConsumerGroup, members: Members, image: Image, now_ms: int, *, again: bool
 ) -> tuple[Regexes, list[CoordinatorRecord]]:
-    """Match the patterns that are new, or all of them again; forget those that nobody has.
+    """Match the patterns that are new, or all of them again; forget those that no member has.
 
     Raises INVALID_REGULAR_EXPRESSION where a new one is none.
     """

@@ -1,8 +1,8 @@
-"""How a member gets from what it holds to what it is to hold.
+"""Moves a member from its current assignment to its target assignment.
 
 A member first gives up what it must. Only its own heartbeat, in which the partitions are no longer
-among those it owns, ends that: then they are free, and whoever is to have them gets them with its
-next heartbeat. Nobody waits who neither gives nor gets.
+among those it owns, ends that: then they are free, and their next owner gets them with its next
+heartbeat. A member that neither gives up nor gets a partition does not wait.
 
     state                  heartbeat comes, and ...                       then
     ---------------------  ---------------------------------------------  ---------------------
@@ -28,7 +28,7 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from barnabas.groups.consumer.assignors.spec import Slot, Slots
-from barnabas.groups.consumer.member import Held, MemberState, Standing
+from barnabas.groups.consumer.consumer_member import Held, MemberState, Standing
 from barnabas.model.errors import ApiError, ErrorCode
 
 Owned = Collection[Slot] | None

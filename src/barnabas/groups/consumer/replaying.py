@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from barnabas.groups.consumer import records
-from barnabas.groups.consumer.group import ConsumerGroup
-from barnabas.groups.consumer.member import ResolvedRegex
+from barnabas.groups.consumer import consumer_records as records
+from barnabas.groups.consumer.consumer_group import ConsumerGroup
+from barnabas.groups.consumer.consumer_member import ResolvedRegex
 from barnabas.groups.directory import Directory
 from barnabas.metadata.image import Image
 from barnabas.protocol.coordinator_codec import Stored

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from barnabas.groups.consumer.assignors import ASSIGNORS
-from barnabas.groups.consumer.member import JOINING, LEFT, LEFT_FOR_A_WHILE, Profile
+from barnabas.groups.consumer.consumer_member import JOINING, LEFT, LEFT_FOR_A_WHILE, Profile
 from barnabas.groups.consumer.reconciliation import Owned
 from barnabas.model.coordination import Caller
 from barnabas.model.errors import ApiError, ErrorCode

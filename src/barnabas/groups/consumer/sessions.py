@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from barnabas.groups.consumer.member import Member, MemberState
+from barnabas.groups.consumer.consumer_member import Member, MemberState
 from barnabas.model.coordination import Outcome, Scheduler
 
 Expire = Callable[[str, str, int | None], Outcome[None]]

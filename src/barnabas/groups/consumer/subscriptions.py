@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterable, Mapping
 from hashlib import blake2b
 
-from barnabas.groups.consumer.member import Member, ResolvedRegex
-from barnabas.groups.consumer.regex.pattern import Pattern
+from barnabas.groups.consumer.consumer_member import Member, ResolvedRegex
 from barnabas.metadata.image import Image
 from barnabas.model.ids import TopicId
+from barnabas.model.name_pattern import NamePattern
 
 
 def subscribed_topics(
@@ -29,7 +29,7 @@ def topic_ids(member: Member, regexes: Mapping[str, ResolvedRegex], image: Image
 def metadata_hash(names: Collection[str], image: Image) -> int:
     """Return a number that changes when these topics come, grow or go; 0 where there are none.
 
-    Kafka's number is another one. Nobody but the coordinator that stored it compares it, and to
+    Kafka's number is another one. Only the coordinator that stored it compares it, and to
     find it changed costs no more than one rebalance.
     """
     found = [image.topics[name] for name in sorted(names) if name in image.topics]
@@ -43,7 +43,7 @@ def metadata_hash(names: Collection[str], image: Image) -> int:
 
 def resolve(pattern: str, image: Image) -> frozenset[str]:
     """Return the topics that a pattern matches as a whole; the broker's own are left out."""
-    matches = Pattern(pattern).matches
+    matches = NamePattern(pattern).matches
     return frozenset(
         topic.name
         for topic in image.topics.values()

@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 from barnabas.controller import configs
 from barnabas.handlers.admin.config_resources import check_known_broker, resource_type
 from barnabas.handlers.context import RequestContext
-from barnabas.metadata.records import ConfigChanged
+from barnabas.metadata.metadata_records import ConfigChanged
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.node.node import Node

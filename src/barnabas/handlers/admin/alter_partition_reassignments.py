@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments (key 45), versions 0 to 1: replicas move, or stay after all."""
+"""AlterPartitionReassignments (key 45), versions 0 to 1: start or cancel moves of replicas."""
 
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.controlled import decided
@@ -13,7 +13,7 @@ from barnabas.protocol.messages.alter_partition_reassignments import (
 def handle(
     node: Node, request: AlterPartitionReassignmentsRequest, context: RequestContext
 ) -> AlterPartitionReassignmentsResponse | Pending[AlterPartitionReassignmentsResponse]:
-    """Move replicas, or call that off."""
+    """Start or cancel moves."""
     del context
     return decided(
         lambda: node.controlling.reassign(request),

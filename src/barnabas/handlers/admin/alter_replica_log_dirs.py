@@ -1,6 +1,6 @@
-"""AlterReplicaLogDirs (key 34), versions 1 and 2: a broker has one folder, and copies stay in it.
+"""AlterReplicaLogDirs (key 34), versions 1 and 2: a broker has one log directory.
 
-To be moved to where it lies is granted to every copy, as in Kafka; there is no other folder.
+As in Kafka, a move of a replica to the directory that it is in succeeds. There is no other one.
 """
 
 from barnabas.handlers.context import RequestContext
@@ -17,7 +17,7 @@ from barnabas.protocol.messages.alter_replica_log_dirs import (
 def handle(
     node: Node, request: AlterReplicaLogDirsRequest, context: RequestContext
 ) -> AlterReplicaLogDirsResponse:
-    """Say of each copy whether it lies where it is wanted."""
+    """Answer for each replica whether it is in the directory asked for."""
     del context
     return AlterReplicaLogDirsResponse(
         results=[

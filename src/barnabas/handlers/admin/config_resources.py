@@ -1,4 +1,4 @@
-"""The things that have configs, as Kafka numbers them."""
+"""The types of resources that have configs, with Kafka's codes."""
 
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.node.node import Node
@@ -19,7 +19,7 @@ def resource_type(number: int) -> str:
 
 
 def check_known_broker(node: Node, name: str) -> None:
-    """Refuse the name of a broker that there is not; an empty one means all of them."""
+    """Refuse the id of a broker that does not exist; an empty one means all brokers."""
     if name and name not in map(str, node.draft.brokers):
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
@@ -28,7 +28,7 @@ def check_known_broker(node: Node, name: str) -> None:
 
 
 def check_broker(node: Node, name: str) -> None:
-    """Refuse another broker's name; an empty one means all of them."""
+    """Refuse another broker's id; an empty one means all brokers."""
     if name not in ("", str(node.node_id)):
         raise ApiError(
             ErrorCode.INVALID_REQUEST,

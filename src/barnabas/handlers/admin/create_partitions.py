@@ -2,10 +2,10 @@
 
 from collections import Counter
 
-from barnabas.controller import topics
+from barnabas.controller import topic_decisions as topics
 from barnabas.controller.placement import leave_out_inactive, racks_of
 from barnabas.handlers.context import RequestContext
-from barnabas.metadata.records import MetadataRecord
+from barnabas.metadata.metadata_records import MetadataRecord
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import NodeId
 from barnabas.model.pending import Pending

@@ -1,20 +1,23 @@
-"""CreateTopics (key 19), versions 2 to 7; replicas placed by hand or by us, -1 is the default.
+"""CreateTopics (key 19), versions 2 to 7.
 
-A broker that has a topic made on demand adds the config `barnabas.replication.factor` (from feature
-level 2 on): the topic gets as many replicas as brokers are up, and grows to that factor later.
+The request or the controller places the replicas; -1 stands for the default.
+
+A broker that creates a topic automatically adds the config `barnabas.replication.factor` (from
+feature level 2 on): the topic gets as many replicas as brokers are up, and grows to that factor
+later.
 """
 
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from barnabas.controller import topics
+from barnabas.controller import topic_decisions as topics
 from barnabas.controller.growth import Factor
 from barnabas.controller.placement import leave_out_inactive
 from barnabas.handlers.answers import in_parts, once
 from barnabas.handlers.context import RequestContext
 from barnabas.metadata import topic_config
-from barnabas.metadata.records import MetadataRecord, TopicCreated
+from barnabas.metadata.metadata_records import MetadataRecord, TopicCreated
 from barnabas.metadata.topic_config import WANTED_FACTOR
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import NodeId
@@ -44,7 +47,7 @@ What this broker asks of itself names one, and is never encoded."""
 def handle(
     node: Node, request: CreateTopicsRequest, context: RequestContext
 ) -> Pending[CreateTopicsResponse]:
-    """Make what can be made; say of the rest why not."""
+    """Create the valid topics; refuse the others."""
     made = in_parts(node, _parts(node, request, context), context)
     if len(request.topics) > DECIDED_AN_EVENT:
         return made.map(lambda results: CreateTopicsResponse(topics=Encoded(results)))
@@ -76,7 +79,7 @@ def _parts(
 
 
 class _Room:
-    """Partitions of a request, counted until they are among the open ones of the broker."""
+    """Counts the partitions of a request until they count as open partitions of the broker."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -84,7 +87,7 @@ class _Room:
         self._decided = 0
 
     def take(self, count: int) -> None:
-        """Count some more, or refuse them where there is no room."""
+        """Count some more, or refuse them if they exceed the limit."""
         opened = max(0, len(self._node.partitions) - self._open_before)
         self._node.check_room(max(0, self._decided - opened) + count)
         self._decided += count
@@ -154,14 +157,14 @@ def _decide(node: Node, topic: CreatableTopic) -> TopicCreated:
 
 
 def _factor(node: Node, topic: CreatableTopic, config: dict[str, str]) -> Factor:
-    """Return how many replicas a topic gets; take the one config that says so out of the others."""
-    copies = topic.replication_factor
-    if copies == -1:
-        copies = node.settings.replication.default_replication_factor
-    if config.get(WANTED_FACTOR) != str(copies) or not node.creation.remembers_factors:
-        return Factor(copies, 0)  # where the config is there all the same, it is refused later
+    """Return how many replicas a topic gets; remove the config that says so from the others."""
+    replicas = topic.replication_factor
+    if replicas == -1:
+        replicas = node.settings.replication.default_replication_factor
+    if config.get(WANTED_FACTOR) != str(replicas) or not node.creation.remembers_factors:
+        return Factor(replicas, 0)  # the config, if present, is refused later
     del config[WANTED_FACTOR]
-    return node.creation.factor(copies)
+    return node.creation.factor(replicas)
 
 
 def _created(node: Node, record: TopicCreated) -> CreatableTopicResult:

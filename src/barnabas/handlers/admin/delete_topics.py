@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from barnabas.controller import topics
+from barnabas.controller import topic_decisions as topics
 from barnabas.handlers.answers import in_parts, once
 from barnabas.handlers.context import RequestContext
-from barnabas.metadata.records import MetadataRecord, TopicDeleted
+from barnabas.metadata.metadata_records import MetadataRecord, TopicDeleted
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import NO_TOPIC_ID
 from barnabas.model.pending import Pending
@@ -28,7 +28,7 @@ Results = list[DeletableTopicResult]
 def handle(
     node: Node, request: DeleteTopicsRequest, context: RequestContext
 ) -> Pending[DeleteTopicsResponse]:
-    """End topics; their files go in the background."""
+    """Delete topics; their files are removed in the background."""
     wanted = request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
     deleted = in_parts(node, _parts(node, wanted, context), context)
     return deleted.map(lambda results: DeleteTopicsResponse(responses=results))

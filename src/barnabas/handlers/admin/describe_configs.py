@@ -2,13 +2,13 @@
 
 Where a value comes from, nearest first: the topic, what was altered on this broker, what was
 altered on all brokers, the broker's settings, the built-in default. A topic that still lacks
-replicas has one entry that Kafka does not know, `barnabas.replication.factor`.
+replicas has one entry that Kafka does not have, `barnabas.replication.factor`.
 """
 
 from collections.abc import Callable, Iterator
 
 from barnabas.controller.configs import DynamicSource, altered_names, dynamic_values
-from barnabas.controller.topics import check_name
+from barnabas.controller.topic_decisions import check_name
 from barnabas.handlers.admin.config_resources import check_broker, resource_type
 from barnabas.handlers.answers import in_steps
 from barnabas.handlers.context import RequestContext
@@ -131,14 +131,14 @@ def _topic(
         yield _wanted_factor(topic.replication_factor)
 
 
-def _wanted_factor(copies: int) -> DescribeConfigsResourceResult:
+def _wanted_factor(replicas: int) -> DescribeConfigsResourceResult:
     """Return the replication factor that a topic grows to, as a config that cannot be altered."""
     return DescribeConfigsResourceResult(
         name=WANTED_FACTOR,
-        value=str(copies),
+        value=str(replicas),
         read_only=True,
         config_source=SETTINGS_SOURCE,
-        synonyms=[_synonym(WANTED_FACTOR, str(copies), SETTINGS_SOURCE)],
+        synonyms=[_synonym(WANTED_FACTOR, str(replicas), SETTINGS_SOURCE)],
         config_type=ConfigType.INT,
         documentation=(
             "How many replicas the topic is to have. It was made while brokers were down; the "
@@ -171,7 +171,7 @@ def _broker(node: Node, name: str) -> Iterator[DescribeConfigsResourceResult]:
 
 
 def _kept(node: Node, broker: str, name: str) -> Iterator[DescribeConfigsResourceResult]:
-    """Describe a config that is there only because it was altered."""
+    """Describe a config that exists only because it was altered."""
     known = broker_config.dynamic(name)
     sensitive = known is None or known.type is ConfigType.PASSWORD
     synonyms = _altered(node, name)

@@ -7,7 +7,7 @@ from barnabas.handlers.context import RequestContext
 from barnabas.model.pending import Pending
 from barnabas.model.steps import Steps, Work
 from barnabas.node.node import Node
-from barnabas.node.partition import Partition
+from barnabas.node.partitions.partition import Partition
 from barnabas.protocol.codec import encoder
 from barnabas.protocol.message import Encoded
 from barnabas.protocol.messages.describe_log_dirs import (
@@ -25,7 +25,7 @@ UNITS = 6
 def handle(
     node: Node, request: DescribeLogDirsRequest, context: RequestContext
 ) -> DescribeLogDirsResponse | Pending[DescribeLogDirsResponse]:
-    """Say how large the logs are; no topics asked for is all of them."""
+    """Return the sizes of logs; of all topics if the request names none."""
     wanted = None
     if request.topics is not None:
         wanted = {(t.topic, index) for t in request.topics for index in t.partitions}

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (key 46), version 0: what is being moved."""
+"""ListPartitionReassignments (key 46), version 0: moves in progress."""
 
 from barnabas.controller.reassignment import list_reassignments
 from barnabas.handlers.context import RequestContext
@@ -12,6 +12,6 @@ from barnabas.protocol.messages.list_partition_reassignments import (
 def handle(
     node: Node, request: ListPartitionReassignmentsRequest, context: RequestContext
 ) -> ListPartitionReassignmentsResponse:
-    """List replicas that come and go."""
+    """List the replicas that are added and removed."""
     del context
     return list_reassignments(node.image, request)

@@ -1,4 +1,4 @@
-"""AlterPartition (key 56), versions 2 to 3: a leader proposes who is in sync with it."""
+"""AlterPartition (key 56), versions 2 to 3: a leader proposes its in-sync replicas."""
 
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.controlled import decided

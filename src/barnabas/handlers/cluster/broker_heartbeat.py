@@ -1,4 +1,4 @@
-"""BrokerHeartbeat (key 63), versions 0 to 2: a broker tells the controller that it is there."""
+"""BrokerHeartbeat (key 63), versions 0 to 2: a broker tells the controller that it is alive."""
 
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.controlled import decided
@@ -13,7 +13,7 @@ from barnabas.protocol.messages.broker_heartbeat import (
 def handle(
     node: Node, request: BrokerHeartbeatRequest, context: RequestContext
 ) -> BrokerHeartbeatResponse | Pending[BrokerHeartbeatResponse]:
-    """Let it in, or let it go."""
+    """Renew the lease; unfence the broker, or let it shut down."""
     del context
     return decided(
         lambda: node.controlling.heartbeat(request),

@@ -1,4 +1,4 @@
-"""BrokerRegistration (key 62), versions 0 to 4: a process presents itself."""
+"""BrokerRegistration (key 62), versions 0 to 4: a broker process registers."""
 
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.controlled import decided
@@ -13,7 +13,7 @@ from barnabas.protocol.messages.broker_registration import (
 def handle(
     node: Node, request: BrokerRegistrationRequest, context: RequestContext
 ) -> BrokerRegistrationResponse | Pending[BrokerRegistrationResponse]:
-    """Register it."""
+    """Register the broker."""
     del context
     return decided(
         lambda: node.controlling.register(request),

@@ -1,6 +1,6 @@
 """DescribeTopicPartitions (key 75), version 0: metadata in pages (KIP-966)."""
 
-from barnabas.controller.topics import check_name
+from barnabas.controller.topic_decisions import check_name
 from barnabas.handlers.cluster.metadata import TOPIC_OPERATIONS, offline, trouble
 from barnabas.handlers.context import RequestContext
 from barnabas.model.errors import ApiError, ErrorCode
@@ -51,7 +51,7 @@ def handle(
 
 
 def _is_valid(cursor: DescribeTopicPartitionsRequestCursor, asked: set[str]) -> bool:
-    """Tell whether a page can begin there; of all topics the cursor's may be gone by now."""
+    """Tell whether a page can begin at a cursor. Its topic may have been deleted meanwhile."""
     return cursor.partition_index >= 0 and (not asked or cursor.topic_name in asked)
 
 

@@ -1,13 +1,14 @@
-"""Metadata (key 3), versions 0 to 13: topics by name or id, topics made on the way.
+"""Metadata (key 3), versions 0 to 13: topics by name or id, and automatic creation.
 
-A topic that is made for the asker is in the answer at once: Kafka answers LEADER_NOT_AVAILABLE
-and has the client come back. Where another broker leads it, that one may hear of it a little later.
-The controller is named where it is a broker: any broker takes its requests and passes them on.
+A topic that is created automatically is in the response at once. Kafka answers
+LEADER_NOT_AVAILABLE, and the client retries. If another broker leads it, that broker may learn of
+it a little later. The response names the controller if it is a broker; any broker forwards requests
+to it.
 """
 
 from collections.abc import Container
 
-from barnabas.controller.topics import check_name
+from barnabas.controller.topic_decisions import check_name
 from barnabas.handlers.answers import all_of, in_steps
 from barnabas.handlers.context import RequestContext
 from barnabas.metadata.image import PartitionImage, TopicImage
@@ -41,7 +42,7 @@ UNITS = 8
 def handle(
     node: Node, request: MetadataRequest, context: RequestContext
 ) -> MetadataResponse | Pending[MetadataResponse]:
-    """Describe the brokers and the topics asked for; none asked for is all from version 1 on."""
+    """Describe the brokers and the topics asked for; from version 1 on none means all."""
     refused: dict[str, ErrorCode] = {}
     making = [_make(node, name, context, refused) for name in _to_create(node, request, context)]
     if not making:
@@ -61,7 +62,7 @@ def _count(topics: list[TopicImage]) -> int:
 def _in_steps(
     node: Node, request: MetadataRequest, context: RequestContext
 ) -> Steps[MetadataResponse]:
-    """Describe the topics asked for, each as it is when its turn comes."""
+    """Describe the topics asked for, each in its state at that time."""
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else None
     encode_topic = encoder(MetadataResponseTopic, context.version)
     encode_partition = encoder(MetadataResponsePartition, context.version)
@@ -89,7 +90,7 @@ def _in_steps(
 def _make(
     node: Node, name: str, context: RequestContext, refused: dict[str, ErrorCode]
 ) -> Pending[None]:
-    """Have a topic made; where that is refused, say so in the answer."""
+    """Create a topic automatically; a refusal is part of the response."""
 
     def refuse(code: ErrorCode) -> None:
         refused[name] = code
@@ -110,7 +111,7 @@ def _to_create(node: Node, request: MetadataRequest, context: RequestContext) ->
 
 
 def _by_id(topic: MetadataRequestTopic) -> bool:
-    """Tell whether the id is meant: Java's Admin leaves the name empty then, not null."""
+    """Tell whether a topic is asked for by id: Java's Admin then sends an empty name, not null."""
     return topic.topic_id != NO_TOPIC_ID or topic.name is None
 
 
@@ -151,7 +152,7 @@ def _response(
 def _around(
     node: Node, request: MetadataRequest, topics: list[MetadataResponseTopic] | Encoded
 ) -> MetadataResponse:
-    """Return an answer with these topics in it."""
+    """Return a response with these topics."""
     response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(
@@ -195,14 +196,14 @@ def _find(
 
 
 def _found(node: Node, wanted: MetadataRequestTopic, *, nameless: bool) -> TopicImage | None:
-    """Return a topic that is asked for, if it exists and the answer can say so."""
+    """Return a topic that is asked for, if it exists and the response can contain it."""
     if _by_id(wanted):
         return node.image.topic_by_id(wanted.topic_id) if nameless else None
     return _by_name(node, wanted)
 
 
 def controller_of(node: Node) -> int:
-    """Return the broker that controls the cluster, or one that passes requests on to it."""
+    """Return the broker that is the controller, or one that forwards requests to it."""
     controller = node.controller_id
     if controller is not None and controller in node.image.brokers:
         return controller

@@ -1,4 +1,4 @@
-"""UnregisterBroker (key 64), version 0: a broker that will not come back is struck off."""
+"""UnregisterBroker (key 64), version 0: remove a broker that will not return."""
 
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.controlled import decided
@@ -15,7 +15,7 @@ Response = UnregisterBrokerResponse
 def handle(
     node: Node, request: UnregisterBrokerRequest, context: RequestContext
 ) -> Response | Pending[Response]:
-    """Strike it off."""
+    """Remove its registration."""
     del context
     return decided(
         lambda: node.controlling.unregister(request.broker_id).map(

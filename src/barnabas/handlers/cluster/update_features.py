@@ -1,7 +1,7 @@
 """UpdateFeatures (key 57), versions 0 to 2: the operator raises the cluster's feature level.
 
-Either all updates of a request are made or none, in every version, as in Kafka since 4.0: the
-error is the answer's own. Versions 0 and 1 list the features beside it.
+Either all updates of a request are made or none, in every version, as in Kafka since 4.0. The
+response has one error for all. Versions 0 and 1 list the features beside it.
 
 Deviations: a level is never lowered, neither safely nor unsafely (`controller/features.py`).
 `transaction.version` is fixed: the level it has is accepted, others are refused.
@@ -26,7 +26,7 @@ NO_RESULTS_FROM = 2
 def handle(
     node: Node, request: UpdateFeaturesRequest, context: RequestContext
 ) -> UpdateFeaturesResponse | Pending[UpdateFeaturesResponse]:
-    """Raise the level, or say why not."""
+    """Raise the level, or refuse to."""
     if context.version < UPGRADE_TYPES_FROM:
         for update in request.feature_updates:
             update.upgrade_type = UNSAFE_DOWNGRADE if update.allow_downgrade else UPGRADE
@@ -52,7 +52,7 @@ def handle(
 
     def decide() -> Pending[UpdateFeaturesResponse]:
         updated = node.controlling.upgrading.update(request)
-        updated.when_done(lambda told: answer.complete(done(told)), failed)
+        updated.when_done(lambda result: answer.complete(done(result)), failed)
         return answer
 
     return decided(decide, refuse)

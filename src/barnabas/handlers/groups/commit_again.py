@@ -1,32 +1,32 @@
-"""OffsetCommit, once more: the short way for a member that commits the same partitions again.
+"""The fast path of OffsetCommit, for a member that commits the same partitions again.
 
-Only the offsets differ; see `shapes.py`. A new leader epoch or note is a new shape. A coordinator
-that is another machine than it was, here or elsewhere, takes the long way.
+Only the offsets differ; see `shapes.py`. A new leader epoch or new metadata is a new shape. If the
+coordinator was loaded anew or has moved, the handler answers.
 """
 
 from collections.abc import Callable
 from hashlib import blake2b
 from struct import Struct
 
-from barnabas.groups.machine import GroupMachine
+from barnabas.groups.group_machine import GroupMachine
 from barnabas.groups.offset_again import RepeatedCommit, repeated, twin_offsets
 from barnabas.handlers.groups.offset_commit import answered
 from barnabas.model.coordination import Caller
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
-from barnabas.node.coordinators import CoordinatorSet
+from barnabas.node.coordination.coordinator_set import CoordinatorSet
+from barnabas.node.coordination.coordinator_shard import Shard
 from barnabas.node.node import Node
-from barnabas.node.shard import Shard
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.byte_template import ByteTemplate
 from barnabas.protocol.codec import encoder
 from barnabas.protocol.headers import RequestHeader, response_header
-from barnabas.protocol.holes import Holes
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 
-OFFSET_COMMIT = 8
 CORRELATION_BYTES = 4
 DIGEST_BYTES = 16
-"""Names are as long as clients like: what is remembered of them is not."""
+"""Clients choose how long names are, so a digest is kept instead."""
 SHAPE_BYTES = 4_000
 OFFSET_BYTES = 700
 """Measured: the memory that a shape takes, and what each offset adds to it."""
@@ -41,8 +41,8 @@ class CommitShape:
         "_commit",
         "_coordinators",
         "_group",
-        "_holes",
         "_respond",
+        "_template",
         "kept_bytes",
         "was_used",
     )
@@ -52,22 +52,22 @@ class CommitShape:
         coordinators: CoordinatorSet[GroupMachine],
         group: str,
         commit: RepeatedCommit,
-        holes: Holes,
+        template: ByteTemplate,
         respond: Callable[[ErrorCode], bytes],
     ) -> None:
         self._coordinators = coordinators
         self._group = group
         self._commit = commit
-        self._holes = holes
+        self._template = template
         self._respond = respond
         self._answer_rest = respond(ErrorCode.NONE)[CORRELATION_BYTES:]
         self._answer = Struct(f">ii{len(self._answer_rest)}s")
-        self.kept_bytes = SHAPE_BYTES + OFFSET_BYTES * commit.count + 4 * holes.size
+        self.kept_bytes = SHAPE_BYTES + OFFSET_BYTES * commit.count + 4 * template.size
         """About how much memory it takes."""
         self.was_used = False
 
     def is_over(self) -> bool:
-        """Tell whether the coordinator takes these commits no more, or is elsewhere."""
+        """Tell whether the coordinator refuses these commits from now on, or has moved."""
         try:
             shard = self._coordinators.shard_for(self._group)
         except ApiError:
@@ -75,7 +75,7 @@ class CommitShape:
         return shard.machine.offsets is not self._commit.offsets or self._commit.is_refused()
 
     def fits(self, frame: memoryview, prefix_bytes: int) -> bool:
-        """Tell whether a commit that came the long way is one of these, and could be served."""
+        """Tell whether a commit that the handler served could have been served by this shape."""
         try:
             shard = self._coordinators.shard_for(self._group)
         except ApiError:
@@ -95,21 +95,21 @@ class CommitShape:
                 return None
             required = self._store(shard, offsets, now_ms)
         except ApiError:
-            return None  # refused without a trace: the long way says why
-        return self._tell(shard, required, correlation_id)
+            return None  # refused without a change: the handler answers with the reason
+        return self._encode(shard, required, correlation_id)
 
     def _is_current(self, shard: Shard[GroupMachine]) -> bool:
         return shard.machine.offsets is self._commit.offsets and self._commit.is_taken()
 
     def _read(self, frame: memoryview, prefix_bytes: int) -> tuple[int, ...] | None:
-        return self._holes.read(frame[prefix_bytes - len(self._holes.first_constant) :])
+        return self._template.read(frame[prefix_bytes - len(self._template.first_constant) :])
 
     def _store(self, shard: Shard[GroupMachine], offsets: tuple[int, ...], now_ms: int) -> int:
         commit = self._commit
         body = commit.body(offsets, now_ms)
         return shard.append_prepared(body, commit.count, lambda: commit.replay(offsets, now_ms))
 
-    def _tell(
+    def _encode(
         self, shard: Shard[GroupMachine], required: int, correlation_id: int
     ) -> bytes | Pending[list[Chunk]]:
         size = self._answer.size - 4
@@ -139,10 +139,10 @@ def learn(
     request: OffsetCommitRequest,
     now_ms: int,
 ) -> tuple[CommitShape, int] | None:
-    """Find the shape of a commit that was served, and how far it reaches before the first offset.
+    """Find the shape of a commit that was served, and its length before the first offset.
 
-    Requests that are not written as we would write them (unknown tags, long forms of numbers)
-    have no shape, nor have those that any part is refused of.
+    A request that our encoder would write in another way (unknown tags, long forms of numbers)
+    has no shape. Neither has one of which any part is refused.
     """
     version = header.api_version
     encode = encoder(OffsetCommitRequest, version)
@@ -156,19 +156,19 @@ def learn(
         commit = repeated(shard.machine.offsets, request, caller)
         if commit is None:
             return None
-        holes = Holes(text, _twin_text(request, version))
+        template = ByteTemplate(text, _twin_text(request, version))
     except (ApiError, ValueError):
         return None
-    if holes.count != commit.count:
+    if template.count != commit.count:
         return None
-    head = response_header(OFFSET_COMMIT, version, 0)
+    head = response_header(ApiKey.OFFSET_COMMIT, version, 0)
     write = encoder(OffsetCommitResponse, version)
 
     def respond(code: ErrorCode) -> bytes:
         return head + write(answered(request, code))
 
-    shape = CommitShape(coordinators, request.group_id, commit, holes, respond)
-    return shape, header.body + len(holes.first_constant)
+    shape = CommitShape(coordinators, request.group_id, commit, template, respond)
+    return shape, header.body + len(template.first_constant)
 
 
 def _twin_text(request: OffsetCommitRequest, version: int) -> bytes:

@@ -1,6 +1,6 @@
-"""ConsumerGroupDescribe (key 69), versions 0 and 1: `consumer` groups and who is in them (KIP-848).
+"""ConsumerGroupDescribe (key 69), versions 0 and 1: `consumer` groups and their members (KIP-848).
 
-A group of another kind is GROUP_ID_NOT_FOUND; DescribeGroups is for those. From version 1 on
+A group of another type is GROUP_ID_NOT_FOUND; DescribeGroups describes those. From version 1 on
 members have a type, which is always that of this protocol.
 """
 

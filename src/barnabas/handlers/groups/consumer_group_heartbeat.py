@@ -1,10 +1,10 @@
-"""ConsumerGroupHeartbeat (key 68), versions 0 and 1: all that members of `consumer` groups say.
+"""ConsumerGroupHeartbeat (key 68), versions 0 and 1: the one request of `consumer` group members.
 
-KIP-848; from version 1 on members make up their ids (KIP-1082) and may subscribe by a regular
+KIP-848; from version 1 on members generate their ids (KIP-1082) and may subscribe by a regular
 expression. Deviations from Kafka: see `groups/consumer/protocol.py` (nothing is put off),
-`groups/consumer/regex` (bounds, scripts), and: expressions never match the broker's own topics,
+`model/name_pattern.py` (RE2), and: expressions never match the broker's own topics,
 a classic group is taken over only while it has no members, whatever its members speak; and a static
-member that is fenced may join again at once (`groups/consumer/membership.py`).
+member that is fenced may join again at once (`groups/consumer/consumer_membership.py`).
 """
 
 from barnabas.handlers.context import RequestContext
@@ -21,7 +21,7 @@ from barnabas.protocol.messages.consumer_group_heartbeat import (
 def handle(
     node: Node, request: ConsumerGroupHeartbeatRequest, context: RequestContext
 ) -> ConsumerGroupHeartbeatResponse | Pending[ConsumerGroupHeartbeatResponse]:
-    """Have the group's coordinator hear a member; clients show their users what it refuses with."""
+    """Have the coordinator handle a heartbeat; clients show its error messages to their users."""
     caller = caller_of(context)
     try:
         shard = node.coordinators.groups.shard_for(request.group_id)

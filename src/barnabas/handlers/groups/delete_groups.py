@@ -1,6 +1,6 @@
-"""DeleteGroups (key 42), versions 0 to 2: groups without members go, and their offsets with them.
+"""DeleteGroups (key 42), versions 0 to 2: deletes groups without members, and their offsets.
 
-Each group is deleted by itself: one that cannot be does not keep the others.
+Each group is deleted on its own: a failure does not affect the others.
 """
 
 from barnabas.handlers.answers import all_of
@@ -19,7 +19,7 @@ from barnabas.protocol.messages.delete_groups import (
 def handle(
     node: Node, request: DeleteGroupsRequest, _: RequestContext
 ) -> Pending[DeleteGroupsResponse]:
-    """Delete groups, wherever in the topic they live."""
+    """Delete groups, in any partition of the topic."""
     groups = list(dict.fromkeys(request.groups_names))
     codes = all_of([_delete(node, group_id) for group_id in groups])
     return codes.map(

@@ -1,6 +1,6 @@
-"""DescribeGroups (key 15), versions 0 to 6: classic groups and who is in them.
+"""DescribeGroups (key 15), versions 0 to 6: classic groups and their members.
 
-Members tell what they subscribed to only while the group is stable. A group that is not there, or
+Members have a subscription only while the group is stable. A group that does not exist, or
 is a `consumer` group (KIP-848), is Dead; from version 6 on it is GROUP_ID_NOT_FOUND as well
 (KIP-1043).
 

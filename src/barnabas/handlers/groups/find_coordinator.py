@@ -1,30 +1,26 @@
 """FindCoordinator (key 10), versions 0 to 6; several keys at once from version 4 (KIP-699).
 
-The internal topic is made on the first call, and the answer waits for it: Kafka has clients ask
-again instead. The coordinator is whoever leads the partition of a key, as this broker's metadata
-has it; while nobody does, or this broker does and has not opened it, there is none. Share groups
-(key type 2) are refused until there are some. A consumer that belongs to no group (`NO_GROUP`) has
-no coordinator, and no topic is made for it.
+The first call creates the internal topic, and its response waits for that; with Kafka clients retry
+instead. The coordinator is the leader of a key's partition in this broker's metadata. There is none
+while the partition has no leader, or while this broker leads it and has not loaded it. Share groups
+(key type 2) are refused: they are not supported. A consumer without a group (`NO_GROUP`) has no
+coordinator, and no topic is created for it.
 """
 
-from barnabas.groups.machine import GroupMachine
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.coordination import retriable
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import NO_GROUP
 from barnabas.model.pending import Pending
-from barnabas.node.coordinators import CoordinatorSet
+from barnabas.node.coordination.coordinator_kinds import GROUP_KEY
+from barnabas.node.coordination.coordinators import AnyCoordinators
 from barnabas.node.node import Node
 from barnabas.protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from barnabas.transactions.machine import TransactionMachine
 
-AnyCoordinators = CoordinatorSet[GroupMachine] | CoordinatorSet[TransactionMachine]
-
-GROUP, TRANSACTION = 0, 1
 SEVERAL_FROM = 4
 NOWHERE = -1
 
@@ -39,7 +35,7 @@ def handle(
     def refused(code: ErrorCode) -> FindCoordinatorResponse:
         return _answer(several, [_refused(key, retriable(code)) for key in keys])
 
-    if request.key_type == GROUP and set(keys) == {NO_GROUP}:
+    if request.key_type == GROUP_KEY and set(keys) == {NO_GROUP}:
         return refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     try:
         coordinators = _coordinators(node, request.key_type)
@@ -51,11 +47,10 @@ def handle(
 
 
 def _coordinators(node: Node, key_type: int) -> AnyCoordinators:
-    if key_type == GROUP:
-        return node.coordinators.groups
-    if key_type == TRANSACTION:
-        return node.coordinators.transactions
-    raise ApiError(ErrorCode.INVALID_REQUEST, f"there are no coordinators of type {key_type}")
+    found = node.coordinators.by_key_type.get(key_type)
+    if found is None:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"there are no coordinators of type {key_type}")
+    return found
 
 
 def _find(node: Node, coordinators: AnyCoordinators, key: str) -> Coordinator:

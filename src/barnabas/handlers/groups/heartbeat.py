@@ -1,10 +1,10 @@
-"""Heartbeat (key 12), versions 0 to 4: a member of a classic group is alive.
+"""Heartbeat (key 12), versions 0 to 4: a member of a classic group reports that it is alive.
 
 Static members from version 3 (KIP-345).
 
-Members learn of a rebalance from the answer to a heartbeat, and send one each few seconds. So the
-answer waits for a while: a rebalance that begins meanwhile reaches everybody at once. Answers leave
-a connection in order, so what the member asks next has the heartbeat answered first.
+Members learn of a rebalance from the response to a heartbeat, and send one every few seconds. So
+the response is delayed for a while: a rebalance that begins meanwhile reaches all members at once.
+Responses leave a connection in order, so the member's next request ends the delay.
 """
 
 from functools import partial

@@ -1,13 +1,13 @@
 """JoinGroup (key 11), versions 0 to 9: become a member of a classic group, or stay one.
 
 A known member id from version 4 (KIP-394), static members from 5 (KIP-345), the protocol type in
-the answer from 7 (KIP-559), a reason from 8 (KIP-800), which is read and not kept, skipping the
+the answer from 7 (KIP-559), a reason from 8 (KIP-800), which is ignored, skipping the
 assignment from 9 (KIP-814).
 
-Deviations: a request that is refused never leaves an empty group behind. A JoinGroup for a member
-for whom another one waits already has the first answered with REBALANCE_IN_PROGRESS, which Kafka
-forgets. Classic members cannot join a `consumer` group that has members (Kafka's online
-migration): INCONSISTENT_GROUP_PROTOCOL. A static member that comes back is shown with its new
+Deviations: a request that is refused never leaves an empty group behind. A second JoinGroup of
+a member whose first one is pending completes the first with REBALANCE_IN_PROGRESS, which Kafka
+drops. Classic members cannot join a `consumer` group that has members (Kafka's online
+migration): INCONSISTENT_GROUP_PROTOCOL. A static member that rejoins is shown with its new
 client id and host. A member id that was given to a dynamic member is UNKNOWN_MEMBER_ID with an
 instance id, not a server error.
 """

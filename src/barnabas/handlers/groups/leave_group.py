@@ -1,10 +1,10 @@
-"""LeaveGroup (key 13), versions 0 to 5: members leave a classic group, or are made to.
+"""LeaveGroup (key 13), versions 0 to 5: members leave a classic group or are removed.
 
 Several at once from version 3, and static members by their instance id alone, as
 `kafka-consumer-groups` and Kafka Streams remove them (KIP-345); reasons from 5 (KIP-800), which
-are read and not kept.
+are ignored.
 
-Deviation: somebody who was given a member id and leaves before using it causes no rebalance.
+Deviation: a client that received a member id and leaves before using it causes no rebalance.
 """
 
 from barnabas.handlers.context import RequestContext
@@ -46,7 +46,7 @@ def handle(
 
 
 def _refused(code: ErrorCode, leavers: list[MemberIdentity]) -> LeaveGroupResponse:
-    """Answer for everybody; where there is no group, it is each of them that is not known."""
+    """Answer for all members; without a group each of them is an unknown member."""
     if code is not ErrorCode.UNKNOWN_MEMBER_ID:
         return LeaveGroupResponse(error_code=code)
     return LeaveGroupResponse(
@@ -62,6 +62,6 @@ def _refused(code: ErrorCode, leavers: list[MemberIdentity]) -> LeaveGroupRespon
 
 
 def _for_one(answer: LeaveGroupResponse) -> LeaveGroupResponse:
-    """Return an answer for a version that knows of one member only."""
+    """Return a response for a version that has one member only."""
     codes = (answer.error_code, *(member.error_code for member in answer.members))
     return LeaveGroupResponse(error_code=next(filter(None, codes), ErrorCode.NONE))

@@ -1,8 +1,7 @@
 """ListGroups (key 16), versions 0 to 5: every group that is coordinated here.
 
 Version 4 filters by state (KIP-518), version 5 by type (KIP-848); letter case does not matter, and
-a state or type that there is not matches nothing. Where the coordinators are not there yet, there
-are no groups.
+an unknown state or type matches nothing. Before the coordinators' topic exists there are no groups.
 """
 
 from functools import partial
@@ -43,5 +42,5 @@ def _ask_all(
 
 
 def _elsewhere(_: ErrorCode) -> list[ListedGroup]:
-    """Return the groups of a coordinator that moved: whoever has it now names them."""
+    """Return no groups of a coordinator that moved: its new broker lists them."""
     return []

@@ -1,11 +1,11 @@
 """OffsetCommit (key 8), versions 2 to 10; topics by id from version 10 (KIP-848).
 
 Versions 2 to 4 may say how long an offset is kept; from version 9 on members of `consumer` groups
-commit with their epoch. A group that does not exist takes commits from whoever is no member.
+commit with their epoch. A group that does not exist accepts commits of clients that are no members.
 Any offset is stored, negative ones as well, as in Kafka.
 
-Unlike Kafka's, an answer keeps the order of the request; and what a note may not exceed is counted
-in characters rather than UTF-16 units.
+Deviations: the response keeps the order of the request, and the length limit of the metadata counts
+characters, not UTF-16 units.
 """
 
 from barnabas.handlers.context import RequestContext

@@ -1,6 +1,6 @@
 """OffsetDelete (key 47), version 0 (KIP-496): never flexible.
 
-Offsets of topics that a member reads stay; groups of other kinds than consumers must be empty.
+Offsets of topics that a member subscribes to stay. Groups of other protocol types must be empty.
 """
 
 from barnabas.handlers.context import RequestContext

@@ -1,8 +1,8 @@
 """OffsetFetch (key 9), versions 1 to 10; several groups at once from version 8 (KIP-709).
 
-A position that nobody committed is -1, without an error. Version 7 can ask for stable offsets
-(KIP-447), version 9 says who asks (KIP-848), version 10 knows topics by id. Where a group refuses,
-version 1 says so for each partition, versions 2 to 7 for the whole answer.
+An offset that was never committed is -1, without an error. Version 7 can ask for stable offsets
+(KIP-447), version 9 names the member (KIP-848), version 10 knows topics by id. If a group refuses,
+version 1 has an error for each partition, versions 2 to 7 one for the whole response.
 """
 
 from barnabas.groups.offset_reading import unknown
@@ -66,7 +66,7 @@ def _refused(
 
 
 def _only_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
-    """Return what old versions ask for, as newer ones would."""
+    """Return the group that old versions ask for, in the form of newer ones."""
     topics = None
     if request.topics is not None:
         topics = [
@@ -77,7 +77,7 @@ def _only_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
 
 
 def _only_answer(group: OffsetFetchResponseGroup) -> OffsetFetchResponse:
-    """Return an answer as old versions want it."""
+    """Return a response in the form of old versions."""
     return OffsetFetchResponse(
         error_code=group.error_code,
         topics=[

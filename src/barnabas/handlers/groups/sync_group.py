@@ -1,10 +1,10 @@
-"""SyncGroup (key 14), versions 0 to 5: a member of a classic group comes for its assignment.
+"""SyncGroup (key 14), versions 0 to 5: a member of a classic group fetches its assignment.
 
 Static members from version 3 (KIP-345); protocol type and name, which must be there, from 5
 (KIP-559).
 
-Deviation: a SyncGroup for a member for whom another one waits already has the first answered with
-REBALANCE_IN_PROGRESS, which Kafka forgets.
+Deviation: a second SyncGroup of a member whose first one is pending completes the first with
+REBALANCE_IN_PROGRESS, which Kafka drops.
 """
 
 from barnabas.groups.classic.answers import sync_refused

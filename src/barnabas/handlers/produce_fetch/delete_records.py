@@ -1,7 +1,7 @@
 """DeleteRecords (key 21), versions 0 to 2. Offset -1 is the high watermark: everything.
 
-Records that are in the log and not yet safe are waited for: a producer with acks=1 has been told
-of them already.
+The request waits for records above the high watermark: a producer with acks=1 already knows their
+offsets.
 """
 
 from barnabas.handlers.answers import all_of
@@ -9,7 +9,7 @@ from barnabas.handlers.context import RequestContext
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.node.node import Node
-from barnabas.node.partition import Partition
+from barnabas.node.partitions.partition import Partition
 from barnabas.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,

@@ -1,31 +1,32 @@
 """Fetch (key 1), versions 4 to 18: sessions from 7 (KIP-227), topic ids from 13 (KIP-516).
 
-Whole batches are returned, from the one that holds the offset on, and at least one even over the
-limits. The answer waits until `min_bytes` are there, something went wrong, or `max_wait` is over.
-What was stored before this process started is checked first; one look of a fetch does only a little
-of that, and is served no more than was checked (`node/reading.py`). Where that is nothing, the
-answer waits for the check, whatever `max_wait` is: some clients take an empty answer for the end of
-the log.
-With read_committed nothing is returned from the last stable offset on, and the transactions that
-were aborted are listed: the client leaves out their records. Consumers that say where they stand
-are sent to a copy nearby that is in sync (KIP-392), and every copy serves consumers up to the high
-watermark it knows. Whoever asks for what follows a batch that the log does not hold is told
-where the two part (KIP-595).
+Fetch returns whole batches, from the one that contains the offset on, and at least one even over
+the limits. The response waits until `min_bytes` are available, a partition has an error, or
+`max_wait` is over. Data that was stored before this process started is verified first. Each attempt
+to read verifies only a little, and returns no more than was verified
+(`node/partitions/log_reading.py`). If that is nothing, the response waits for the verification,
+whatever `max_wait` is: some clients take an empty response for the end of the log.
 
-A consumer quota caps one answer at a second's worth, but at least one batch is returned. A client
-that still has to pause for what it fetched before gets an empty answer that says for how long,
-whichever connection it asks on (KIP-219).
+A read_committed consumer reads up to the last stable offset. The response lists the aborted
+transactions, and the client skips their records. A consumer that names its rack is sent to an
+in-sync replica nearby (KIP-392), and every replica serves consumers up to the high watermark that
+it knows. A consumer whose last batch is not in the log receives the point where the two diverge
+(KIP-595).
 
-Followers ask as consumers do, over the listener for brokers; what is theirs alone is in
-`replica_fetch.py`.
-Deviations: a follower's request is answered at once when its next one comes, and each partition
-it names is answered with records at most once. It hears of a high watermark after a moment, not at
-once: where records keep coming that goes with them, and costs no answer of its own. A copy that
-follows answers NOT_LEADER_OR_FOLLOWER, not OFFSET_OUT_OF_RANGE, for an offset that it does not
-have yet.
+A consumer quota limits one response to a second's worth, but at least one batch is returned. A
+client that is over its quota receives an empty response with the time to pause, on any of its
+connections (KIP-219).
+
+Followers fetch like consumers, over the listener for brokers; `replica_fetch.py` has what differs.
+Deviations: a follower's pending request is answered at once when its next one arrives, and each
+partition that it names is answered with records at most once. A follower learns a new high
+watermark after a short delay: under load it then travels with records, and needs no response of its
+own. A follower answers NOT_LEADER_OR_FOLLOWER, not OFFSET_OUT_OF_RANGE, for an offset that it does
+not have yet.
 """
 
 from collections.abc import Iterable
+from functools import partial
 
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.leadership import endpoints_of, leader_instead
@@ -36,12 +37,14 @@ from barnabas.model.ports import Chunk
 from barnabas.node.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
+    NEWS_WAIT_MS,
     FetchSession,
     Followed,
     Follower,
 )
 from barnabas.node.node import Node
-from barnabas.node.partition import Partition
+from barnabas.node.partitions.partition import Partition
+from barnabas.node.record_waiting import RecordWait
 from barnabas.protocol.fetch import (
     TOPIC_IDS_FROM,
     FetchRequest,
@@ -53,14 +56,10 @@ from barnabas.storage.trust import Allowance
 
 READ_COMMITTED = 1
 FROM_FOLLOWERS_FROM = 11
-"""Consumers of earlier versions know only the leader."""
-
-NEWS_WAIT_MS = 10
-"""How long a follower's fetch waits for records that its leader's progress can be told with: a
-fetch waits its time only while the follower knows the high watermark (KIP-1166)."""
+"""Consumers of earlier versions fetch from the leader only."""
 
 CHECK_WAIT_MS = 5_000
-"""How long a fetch waits for stored records to be checked, at least."""
+"""How long a fetch waits at least for the verification of stored records."""
 
 Found = list[tuple[Followed, FetchResult]]
 
@@ -68,11 +67,11 @@ Found = list[tuple[Followed, FetchResult]]
 def handle(
     node: Node, request: FetchRequest, context: RequestContext
 ) -> list[Chunk] | Pending[list[Chunk]]:
-    """Answer at once where there is enough, else wait."""
-    if request.replica_id >= 0 and not context.peer:
+    """Answer at once if there is enough data, else wait."""
+    if request.replica_id >= 0 and not context.caller.listener.is_peer:
         raise WireError("brokers fetch over the listener for brokers")
     try:
-        if node.fetch_quota.limits and not context.peer:
+        if node.fetch_quota.limits and not context.caller.listener.is_peer:
             debt_ms = node.fetch_quota.debt_ms(context.client_id, node.timers.now_ms)
             if debt_ms:
                 return _throttled(node, request, context, debt_ms)
@@ -91,7 +90,7 @@ def handle(
 def _throttled(
     node: Node, request: FetchRequest, context: RequestContext, debt_ms: int
 ) -> list[Chunk]:
-    """Answer without records, as Kafka does: no session is begun, and one that exists goes on."""
+    """Answer without records, as Kafka does: start no session, and keep an existing one."""
     session_id = 0
     if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
         node.sessions.close(request.session_id)
@@ -103,7 +102,7 @@ def _throttled(
 
 
 def _follower(node: Node, request: FetchRequest, context: RequestContext) -> tuple[Follower, bool]:
-    """Return whose partitions are meant, and whether all of them are to be answered."""
+    """Return the fetcher with its partitions, and whether the response contains all of them."""
     by_id = context.version >= TOPIC_IDS_FROM
     replica_id = request.replica_id
     if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
@@ -120,8 +119,8 @@ def _follower(node: Node, request: FetchRequest, context: RequestContext) -> tup
     session = node.sessions.resume(
         request.session_id, request.session_epoch, by_id=by_id, replica_id=replica_id
     )
-    if replica_id >= 0 and session.give_up is not None:
-        session.give_up()
+    if replica_id >= 0 and session.wait is not None:
+        session.wait.expire()
     session.follow(request.topics)
     session.forget(request.forgotten)
     return session, False
@@ -142,7 +141,7 @@ class Fetch:
         "node",
         "pending",
         "request",
-        "timer",
+        "waiting",
     )
 
     def __init__(
@@ -163,14 +162,14 @@ class Fetch:
         self.in_session = isinstance(follower, FetchSession)
         self.max_bytes = min(request.max_bytes, node.settings.performance.max_fetch_bytes)
         self.min_bytes = request.min_bytes
-        if node.fetch_quota.limits and not context.peer:
+        if node.fetch_quota.limits and not context.caller.listener.is_peer:
             self.max_bytes = min(self.max_bytes, node.fetch_quota.burst_bytes)
             # Half of it can be reached with whole batches, whatever their size.
             self.min_bytes = min(self.min_bytes, self.max_bytes // 2)
         self.pending: Pending[list[Chunk]] = Pending()
 
     def look(self) -> tuple[Found, int, bool]:
-        """Read what the suspects have; return it, its size, and whether anything went wrong."""
+        """Read partitions that may have data; return it, its size, and whether there are errors."""
         follower, budget = self.follower, self.max_bytes
         self.allowance = Allowance()
         found: Found = []
@@ -191,43 +190,40 @@ class Fetch:
         return found, size, failed
 
     def is_over(self, size: int, *, failed: bool) -> bool:
-        """Tell whether a look found what the answer waits for, or the answer does not wait."""
+        """Tell whether the response is complete, or does not wait."""
         if size >= self.min_bytes or failed:
             return True
         checks = self.allowance.is_spent and not size
         return self.request.max_wait_ms <= 0 and not checks
 
     def _is_drained(self, followed: Followed, result: FetchResult) -> bool:
-        """Tell whether there is nothing more for now."""
+        """Tell whether the partition has no more data at present."""
         offset = followed.wanted.fetch_offset
         if self.in_session and followed.has_news(result):
-            return False  # of the high watermark, which an answer is to say at last
+            return False  # a later response must still send the high watermark
         if self.request.replica_id >= 0:
             return followed.partition is None or followed.partition.log.end_offset <= offset
         return result.high_watermark <= offset
 
     def wait(self, found: Found) -> Pending[list[Chunk]]:
-        """Look again whenever a partition moves, until the consumer's patience is over."""
+        """Read again whenever a partition advances, until `max_wait` is over."""
         if not self.in_session:
             for followed in self.follower.followed.values():
                 followed.attach(self.node.replica(followed.key, followed.wanted.partition))
         patience_ms = self.request.max_wait_ms
         if self.allowance.is_spent:
             patience_ms = max(patience_ms, CHECK_WAIT_MS)
-        self.timer = self.node.timers.after(patience_ms, self._time_out)
-        self.follower.waiting = self._look_again
-        self.follower.give_up = self._time_out
-        if self.request.replica_id >= 0:
-            self.follower.hurry = self._hurry
-            if found:
-                self._hurry()
-        self.pending.on_abandoned = self._let_go
+        timers = self.node.timers
+        self.waiting = RecordWait(timers, patience_ms, self._look_again, self.follower)
+        if found and self.request.replica_id >= 0:
+            self.waiting.shorten(NEWS_WAIT_MS)
+        self.pending.on_abandoned = self._abandon
         return self.pending
 
     def answer(self, found: Found, size: int) -> list[Chunk]:
-        """Write the answer, and remember in the session what was said."""
+        """Encode the response, and record in the session what it contains."""
         context, quota = self.context, self.node.fetch_quota
-        if quota.limits and not context.peer:
+        if quota.limits and not context.caller.listener.is_peer:
             now_ms = self.node.timers.now_ms
             if size and (debt_ms := quota.debt_ms(context.client_id, now_ms)):
                 return self._answer_empty(debt_ms)
@@ -256,7 +252,7 @@ class Fetch:
         )
 
     def _answer_empty(self, debt_ms: int) -> list[Chunk]:
-        """Answer without records: while this fetch waited, another one used up the quota."""
+        """Answer without records: another fetch used up the quota while this one waited."""
         session_id = 0
         if not isinstance(self.follower, FetchSession):
             self.follower.close()
@@ -271,34 +267,17 @@ class Fetch:
     def _look_again(self, *, at_last: bool = False) -> None:
         try:
             found, size, failed = self.look()
-        except Exception as error:  # noqa: BLE001 - whoever moved the partition is not to blame
-            self._stop_waiting()
+        except Exception as error:  # noqa: BLE001 - the append that advanced the partition must not fail
+            self.waiting.stop()
             self.pending.fail(error)
             return
         if at_last or self.is_over(size, failed=failed):
-            self._stop_waiting()
-            self.pending.complete_with(lambda: self.answer(found, size))
+            self.waiting.stop()
+            self.pending.complete_with(partial(self.answer, found, size))
 
-    def _hurry(self) -> None:
-        """Wait for a moment only, for records to go with what there is to say."""
-        timers = self.node.timers
-        if self.timer.deadline_ms > timers.now_ms + NEWS_WAIT_MS:
-            self.timer.cancel()
-            self.timer = timers.after(NEWS_WAIT_MS, self._time_out)
-
-    def _time_out(self) -> None:
-        self._look_again(at_last=True)
-
-    def _stop_waiting(self) -> None:
-        self.timer.cancel()
-        # A later fetch of the same session may wait by now, and must go on to.
-        if self.follower.waiting == self._look_again:
-            follower = self.follower
-            follower.waiting = follower.give_up = follower.hurry = None
-
-    def _let_go(self) -> None:
-        """The consumer is gone: nothing may keep looking on its behalf."""
-        self._stop_waiting()
+    def _abandon(self) -> None:
+        """Stop waiting: the client closed the connection."""
+        self.waiting.stop()
         if not self.in_session:
             self.follower.close()
 
@@ -325,7 +304,7 @@ class Fetch:
             return self._refused(followed, error.code)
 
     def _find(self, followed: Followed) -> Partition:
-        """Return the partition, led here or not where that is all the same to the consumer."""
+        """Return the partition; consumers that know followers may read from one."""
         number = followed.wanted.partition
         if self.request.replica_id >= 0 or self.context.version < FROM_FOLLOWERS_FROM:
             return self.node.find(followed.key, number)
@@ -338,7 +317,9 @@ class Fetch:
         if wanted.leader_epoch != partition.leader_epoch:
             partition.check_leader_epoch(wanted.leader_epoch)
         records, aborted, diverging, nearer = None, None, None, -1
-        if wanted.last_fetched_epoch >= 0 and partition.leads:  # others may not know all epochs yet
+        if (
+            wanted.last_fetched_epoch >= 0 and partition.leads
+        ):  # followers may not know all epochs yet
             diverging = partition.diverges(wanted.last_fetched_epoch, wanted.fetch_offset)
         if self.request.rack_id and partition.in_sync is not None:
             rack_id = self.request.rack_id
@@ -356,8 +337,8 @@ class Fetch:
         return FetchResult(
             wanted.partition,
             0,
-            partition.high_watermark,
-            partition.last_stable_offset,
+            partition.watermark.high,
+            partition.watermark.last_stable,
             partition.log.start_offset,
             records,
             aborted,
@@ -382,7 +363,7 @@ class Fetch:
 
 
 def _leave_alone(session: FetchSession, followed: Followed, result: FetchResult) -> None:
-    """Say no more of a partition to a follower that has to act on what it is told first."""
+    """Skip a partition until the follower has processed the last response for it."""
     if result.records is not None or result.error_code or result.diverging:
         followed.is_busy = True
         session.suspects.pop(followed, None)

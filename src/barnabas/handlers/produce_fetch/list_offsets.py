@@ -1,14 +1,13 @@
 """ListOffsets (key 2), versions 1 to 11.
 
-By time is exact: the first record at or after it. Special times: -1 latest, -2 earliest, -3 the
-record with the largest timestamp (KIP-734), -4 earliest local (KIP-405); -5 and -6, of tiered
-storage, have no answer here.
+A look-up by time is exact: it finds the first record at or after it. Special times: -1 latest, -2
+earliest, -3 the record with the largest timestamp (KIP-734), -4 earliest local (KIP-405). -5 and
+-6, of tiered storage, are not supported.
 
-A look-up that takes longer than an event goes on in later ones, with what the same client asked
-before done first (`server/scans.py`). A partition that is deleted, or that another broker leads by
-then, is answered as if the client had asked only now. Where too many partitions wait to be looked
-up, the client is told to ask again: OFFSET_NOT_AVAILABLE, before version 5 LEADER_NOT_AVAILABLE, as
-Kafka answers where an offset is not known yet (KIP-207).
+A look-up that takes longer than an event continues in later ones, after the earlier ones of the
+same client (`server/scans.py`). A partition that is deleted or changes its leader meanwhile is
+answered accordingly. If too many look-ups are waiting, the client must retry: OFFSET_NOT_AVAILABLE,
+before version 5 LEADER_NOT_AVAILABLE, as Kafka answers while an offset is not known (KIP-207).
 """
 
 from barnabas.effects import Scan
@@ -17,7 +16,7 @@ from barnabas.model.errors import ApiError, CorruptBatchError, ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.model.steps import Rest, Steps, Work, begin, for_answer
 from barnabas.node.node import Node
-from barnabas.node.partition import Partition
+from barnabas.node.partitions.partition import Partition
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -55,7 +54,7 @@ Answer = ListOffsetsPartitionResponse
 def handle(
     node: Node, request: ListOffsetsRequest, context: RequestContext
 ) -> ListOffsetsResponse | Pending[ListOffsetsResponse]:
-    """Answer each partition by itself, at once where that takes no longer than an event may."""
+    """Answer each partition on its own, at once if that fits into one event."""
     begun = begin(_answers(node, request, context))
     if not isinstance(begun, Rest):
         return begun
@@ -116,7 +115,7 @@ def _answers(
 
 
 class LookUp:
-    """What is asked of one partition."""
+    """The look-up in one partition."""
 
     def __init__(
         self,
@@ -134,7 +133,7 @@ class LookUp:
         self._committed_only = committed_only
 
     def answer(self, version: int) -> Steps[Answer]:
-        """Return an offset, or why there is none."""
+        """Return an offset, or an error."""
         wanted = self._wanted
         try:
             known_from = SPECIAL_FROM.get(wanted.timestamp, 0)

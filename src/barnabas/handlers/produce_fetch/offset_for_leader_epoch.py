@@ -15,7 +15,7 @@ from barnabas.protocol.messages.offset_for_leader_epoch import (
 def handle(
     node: Node, request: OffsetForLeaderEpochRequest, context: RequestContext
 ) -> OffsetForLeaderEpochResponse:
-    """Tell clients whether what they have read is still there."""
+    """Return the end offsets of leader epochs, so that clients can detect truncation."""
     del context
     return OffsetForLeaderEpochResponse(
         topics=[

@@ -1,25 +1,26 @@
 """Produce (key 0), versions 3 to 13; advertised from 0, since librdkafka turns compression off
 where the lowest is 3 (Kafka 4 does the same, KAFKA-18659).
 
-Topic ids from version 13. acks=0 gets no answer, and a failure closes the connection, as in
+Topic ids from version 13. acks=0 gets no response, and a failure closes the connection, as in
 Kafka. acks=1 is answered once the batch is in the log, acks=all once it is below the high
-watermark: NOT_ENOUGH_REPLICAS where too few copies are in sync to begin with,
-NOT_ENOUGH_REPLICAS_AFTER_APPEND where they are too few in the end, NOT_LEADER_OR_FOLLOWER where
-another broker leads before the batch was safe; from version 10 on with who that is (KIP-951).
+watermark: NOT_ENOUGH_REPLICAS if too few replicas are in sync before the append,
+NOT_ENOUGH_REPLICAS_AFTER_APPEND if too few are after it, NOT_LEADER_OR_FOLLOWER if the leader
+changes before the batch is committed; from version 10 on with the new leader (KIP-951).
 
-A transactional batch enters a partition where its producer has a transaction open already.
-Elsewhere the coordinator is asked first (KIP-890): from version 12 on to add the partition to the
-transaction (transaction version 2), before that only whether it is part of it. A batch whose
-predecessor was not let in is out of order (`node/verifications.py`).
+A transactional batch is appended at once if its producer has an open transaction in the partition.
+Otherwise the broker asks the transaction coordinator first (KIP-890): from version 12 on to add the
+partition to the transaction (transaction version 2), before that to verify that it is part of it. A
+batch whose predecessor was not admitted is out of order (`node/coordination/verifications.py`).
 
-A batch with very many records whose topic wants each of them looked at (`node/validation.py`) waits
-in the line of its partition, and what comes behind it, too (`node/checking.py`). Where too much
-waits the batch gets NOT_ENOUGH_REPLICAS, after which every producer sends it again. Of a request
-with batches for very many partitions some are appended at once; the rest wait in the same way.
+A batch with very many records that must all be validated (`node/partitions/batch_validation.py`)
+waits in the queue of its partition, and so do the batches behind it
+(`node/partitions/batch_checking.py`). If the queue is full the batch gets NOT_ENOUGH_REPLICAS,
+which every producer retries. Of a request with batches for very many partitions some are appended
+at once; the rest wait in the same way.
 
-What waits is answered in time, or REQUEST_TIMED_OUT; with acks=0 the client does not hear of a
-refusal. A request without a transactional id is refused only for those partitions whose batches are
-transactional, where Kafka refuses it as a whole.
+A request that waits too long gets REQUEST_TIMED_OUT; with acks=0 the client does not learn of a
+refusal. Deviation: a request without a transactional id is refused only for partitions with
+transactional batches; Kafka refuses all of it.
 """
 
 from collections.abc import Callable
@@ -31,11 +32,11 @@ from barnabas.model.errors import ApiError, ErrorCode, InvalidRecordsError, Wire
 from barnabas.model.ids import TopicPartition
 from barnabas.model.pending import Pending
 from barnabas.model.timers import Timer
-from barnabas.node.admissions import Decided
-from barnabas.node.checking import Outcome, Waiting
+from barnabas.node.coordination.admissions import Decided
 from barnabas.node.node import Node
-from barnabas.node.partition import Partition
-from barnabas.node.validation import MustWaitError, parse_header_or_refuse
+from barnabas.node.partitions.batch_checking import Outcome, Waiting
+from barnabas.node.partitions.batch_validation import MustWaitError, parse_header_or_refuse
+from barnabas.node.partitions.partition import Partition
 from barnabas.protocol.current_leader import Leader
 from barnabas.protocol.produce import (
     PartitionResult,
@@ -53,19 +54,19 @@ from barnabas.protocol.records import (
 
 TopicKey = str | bytes
 Batch = tuple[TopicKey, int, memoryview | None]
-"""A topic, the number of a partition, and what a request has for it."""
+"""A topic, the number of a partition, and its records in a request."""
 Put = Callable[[PartitionResult], None]
-"""Puts a result in its place in an answer."""
+"""Puts a result in its place in a response."""
 ACKS_ALL = -1
 BATCHES_AN_EVENT = 100
-"""How many partitions' batches of a request are appended before other clients have their turn: more
-than a producer with default settings sends in one, which is 64."""
+"""How many batches of a request are appended in one event: more than the 64 that a producer with
+default settings sends in one request."""
 ZSTD = 4
 ZSTD_FROM_VERSION = 7
 KNOWS_ABORTABLE_FROM = 11
 ADDS_FROM = 12
 
-COORDINATOR_TROUBLE = (
+COORDINATOR_FAILURES = (
     ErrorCode.CONCURRENT_TRANSACTIONS,
     ErrorCode.NETWORK_EXCEPTION,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -75,7 +76,7 @@ COORDINATOR_TROUBLE = (
 
 
 class Answer:
-    """Results as they come in; complete when nothing is awaited any more."""
+    """Collects the results of a request; complete when no result is pending."""
 
     __slots__ = (
         "_awaited",
@@ -93,7 +94,7 @@ class Answer:
         self.context = context
         self.results: list[tuple[TopicKey, list[PartitionResult]]] = []
         self.taken = 0
-        """How many batches of the request were looked at."""
+        """How many batches of the request were examined."""
         self._awaited = 0
         self.unsafe: list[tuple[TopicKey, Partition, int]] = []
         """The batches that are in a log: their topics, and the offsets below which they end."""
@@ -102,17 +103,17 @@ class Answer:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is awaited."""
+        """Whether no result is pending."""
         return self._awaited == 0
 
     def expect(self, key: TopicKey, partition: Partition, offset: int) -> None:
-        """Wait until everything below an offset of a partition is safe."""
+        """Wait until the high watermark of a partition reaches an offset."""
         self._awaited += 1
         self.unsafe.append((key, partition, offset))
         partition.when_safe(offset, self._arrived, lambda: self._gone(key, partition))
 
     def expect_result(self, results: list[PartitionResult], index: int) -> Put:
-        """Wait for a result, to be put by what is returned."""
+        """Wait for a result; return the function that delivers it."""
         self._awaited += 1
         place = len(results)
         results.append(PartitionResult(index, ErrorCode.REQUEST_TIMED_OUT))
@@ -124,14 +125,14 @@ class Answer:
         return put
 
     def wait(self, timeout_ms: int) -> Pending[bytes]:
-        """Promise the answer for when everything is safe, or for when time is over."""
+        """Return the response, pending until all batches are committed or the time is over."""
         self._pending = Pending()
         self._timer = self._node.timers.after(timeout_ms, self._time_out)
         self._pending.on_abandoned = self._timer.cancel
         return self._pending
 
     def encode(self) -> bytes:
-        """Write what there is."""
+        """Encode the results."""
         context = self.context
         moved = [r.leader for _, results in self.results for r in results if r.error_code]
         endpoints = endpoints_of(self._node, moved) if moved else ()
@@ -144,7 +145,7 @@ class Answer:
             self._pending.complete_with(self.encode)
 
     def _gone(self, key: TopicKey, partition: Partition) -> None:
-        if self.note_gone(key, partition):
+        if self.note_leader_change(key, partition):
             self._arrived()
 
     def _time_out(self) -> None:
@@ -152,11 +153,11 @@ class Answer:
         self.note_time_out()
         self._pending.complete_with(self.encode)
 
-    def note_gone(self, key: TopicKey, partition: Partition) -> bool:
-        """Take it that a batch may or may not become safe: the new leader will tell.
+    def note_leader_change(self, key: TopicKey, partition: Partition) -> bool:
+        """Record that the leader changed: the batch may or may not be committed.
 
-        Return whether that can be answered now. Where the topic was deleted there is no new leader,
-        and the producer is told when time is over.
+        Return whether that can be answered now. A deleted topic has no new leader, so the producer
+        is answered when the time is over.
         """
         if partition.retired:
             return False
@@ -165,11 +166,11 @@ class Answer:
         return True
 
     def note_time_out(self) -> None:
-        """Take it that some took too long: their records may or may not become safe."""
+        """Record that batches took too long: they may or may not be committed."""
         for key, partition, offset in self.unsafe:
             if partition.leads and partition.high_watermark < offset:
                 code = ErrorCode.REQUEST_TIMED_OUT
-                if partition.is_short:
+                if partition.leader.is_under_min_isr:
                     code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
                 self._fail(key, partition.name.partition, code)
 
@@ -185,7 +186,7 @@ class Answer:
 def handle(
     node: Node, request: ProduceRequest, context: RequestContext
 ) -> bytes | Pending[bytes] | None:
-    """Append every batch; answer when the producer's acks are met."""
+    """Append every batch; answer when the condition of acks is met."""
     if request.acks not in (ACKS_ALL, 0, 1):
         return _refuse_all(request, context, ErrorCode.INVALID_REQUIRED_ACKS)
     answer = Answer(node, context)
@@ -222,19 +223,19 @@ def _take(
     *,
     admitted: bool = False,
 ) -> None:
-    """Append a batch, now or in its turn, and have its result among those of its topic."""
+    """Append a batch, now or later, and add its result to those of its topic."""
     try:
         answer.taken += 1
         if answer.taken > BATCHES_AN_EVENT:
-            _leave_for_later(node, batch)
+            _postpone(node, batch)
         results.append(_append(node, answer, batch, acks, admitted=admitted))
     except MustWaitError:
         put = answer.expect_result(results, batch[1])
-        _get_in_line(node, answer, batch, acks, put, admitted=admitted)
+        _enqueue(node, answer, batch, acks, put, admitted=admitted)
 
 
-def _leave_for_later(node: Node, batch: Batch) -> None:
-    """Raise `MustWaitError` where a batch may wait. A refusal takes no longer than waiting."""
+def _postpone(node: Node, batch: Batch) -> None:
+    """Raise `MustWaitError` if a batch may wait. One that is refused need not wait."""
     key, index, records = batch
     if records is None or not node.checking.has_room(len(records)):
         return
@@ -268,12 +269,12 @@ def _append(
             context.version < ZSTD_FROM_VERSION or records[ATTRIBUTES_AT] & TRANSACTIONAL
         ):
             _check_attributes(records[ATTRIBUTES_AT], context.version, admitted=admitted)
-        if partition.is_short and acks == ACKS_ALL:
-            partition.refuse_while_short(records)
-        appended = partition.append(records, context.now_ms, already_checked)
+        if partition.leader.is_under_min_isr and acks == ACKS_ALL:
+            partition.leader.refuse_under_min_isr(records)
+        appended = partition.leader.append(records, context.now_ms, already_checked)
     except ApiError as error:
         return _refused(node, key, index, error)
-    if acks == ACKS_ALL and partition.high_watermark < appended.required_offset:
+    if acks == ACKS_ALL and partition.watermark.high < appended.required_offset:
         answer.expect(key, partition, appended.required_offset)
     return PartitionResult(
         index, 0, appended.base_offset, appended.append_time_ms, partition.log.start_offset
@@ -288,12 +289,12 @@ def _refused(node: Node, key: TopicKey, index: int, error: ApiError) -> Partitio
     return refused
 
 
-def _get_in_line(
+def _enqueue(
     node: Node, answer: Answer, batch: Batch, acks: int, put: Put, *, admitted: bool
 ) -> None:
-    """Have a batch checked, and appended in its turn.
+    """Have a batch validated, and appended after those before it in the queue.
 
-    Not where another broker has led the partition meanwhile: the producer may have turned to it.
+    It is refused if the leader changes meanwhile: the producer may have sent it to the new leader.
     """
     key, index, records = batch
     assert records is not None
@@ -319,7 +320,7 @@ def _get_in_line(
         header = parse_header_or_refuse(kept)
         if not node.checking.has_room(len(kept)):
             code = ErrorCode.NOT_ENOUGH_REPLICAS
-            partition.note_refusal(header, code)
+            partition.leader.note_refusal(header, code)
             raise ApiError(code, "too many batches wait to be checked")  # noqa: TRY301
     except ApiError as error:
         put(_refused(node, key, index, error))
@@ -341,7 +342,7 @@ def _check_attributes(attributes: int, version: int, *, admitted: bool) -> None:
 def _append_in_transaction(
     node: Node, answer: Answer, request: ProduceRequest, transactional_id: str
 ) -> int:
-    """Append what may enter; have the rest wait for the coordinator. Return how much it is."""
+    """Append admitted batches; have the others wait for the coordinator. Return the total size."""
     producer = _producer_of(request)
     context = answer.context
     adds = context.version >= ADDS_FROM
@@ -358,7 +359,7 @@ def _append_in_transaction(
                 _take(node, answer, results, batch, request.acks, admitted=True)
             else:
                 assert records is not None
-                partition.verifications.note(
+                partition.leader.verifications.note(
                     parse_header(records),
                     partition.log.producers,
                     node.timers.now_ms,
@@ -381,10 +382,10 @@ def _waiter(
     batch: tuple[TopicKey, int, memoryview],
     acks: int,
 ) -> Decided:
-    """Return what is to be done once it is known whether a batch may enter.
+    """Return what is called once it is known whether a batch is admitted.
 
-    It may not where the partition was led by somebody else meanwhile: the transaction may have
-    ended there.
+    It is refused if another broker led the partition meanwhile: the transaction may have ended
+    there.
     """
     key, index, records = batch
     kept = memoryview(bytearray(records))  # where it lies now, the next request will
@@ -400,15 +401,15 @@ def _waiter(
         try:
             put(_append(node, answer, admitted, acks, admitted=True))
         except MustWaitError:
-            _get_in_line(node, answer, admitted, acks, put, admitted=True)
+            _enqueue(node, answer, admitted, acks, put, admitted=True)
 
     return decided
 
 
 def _not_admitted(index: int, code: ErrorCode, version: int) -> PartitionResult:
-    """Return an error as producers understand it: some would not retry after a coordinator's."""
+    """Return an error that producers retry: some do not retry a coordinator's errors."""
     told_as_it_is = code is ErrorCode.CONCURRENT_TRANSACTIONS and version >= ADDS_FROM
-    if code in COORDINATOR_TROUBLE and not told_as_it_is:
+    if code in COORDINATOR_FAILURES and not told_as_it_is:
         message = f"the transaction's coordinator answered {code.name}"
         return PartitionResult(index, ErrorCode.NOT_ENOUGH_REPLICAS, message=message)
     if code is ErrorCode.TRANSACTION_ABORTABLE and version < KNOWS_ABORTABLE_FROM:
@@ -419,7 +420,7 @@ def _not_admitted(index: int, code: ErrorCode, version: int) -> PartitionResult:
 def _closed_to(
     node: Node, key: TopicKey, index: int, records: memoryview | None
 ) -> Partition | None:
-    """Return the partition that a batch may not enter without asking."""
+    """Return the partition if a batch may be appended only after asking the coordinator."""
     if records is None or not is_transactional(records):
         return None
     try:
@@ -432,7 +433,7 @@ def _closed_to(
 
 
 def _producer_of(request: ProduceRequest) -> ProducerIdAndEpoch | None:
-    """Return who sent the transactional batches, if there are any."""
+    """Return the producer of the transactional batches, if there are any."""
     producers = {
         ProducerIdAndEpoch(*producer_of(records))
         for _, batches in request.topics
@@ -448,8 +449,8 @@ def has_open_transaction(partition: Partition, records: memoryview) -> bool:
     """Tell whether the transaction that a batch belongs to has begun in a partition."""
     producer_id, producer_epoch = producer_of(records)
     return (
-        partition.open_transaction(producer_id) is not None
-        and partition.producer_epoch(producer_id) == producer_epoch
+        partition.log.producers.open_transaction(producer_id) is not None
+        and partition.log.producers.epoch_of(producer_id) == producer_epoch
     )
 
 
@@ -465,4 +466,5 @@ def _check_unanswered(answer: Answer) -> None:
     for _, results in answer.results:
         for result in results:
             if result.error_code:
-                raise WireError(f"acks=0 and {ErrorCode(result.error_code).name}: closing is all")
+                name = ErrorCode(result.error_code).name
+                raise WireError(f"acks=0 request failed with {name}; closing connection")

@@ -1,12 +1,12 @@
-"""Produce, once more: the short way for a producer that asks as it asked before.
+"""The fast path of Produce, for a producer that sends records to the same partition again.
 
-Only correlation id and records differ; see `shapes.py`. A request with a known shape goes straight
-to its partition.
+Only correlation id and records differ; see `shapes.py`. The records of a request with a known shape
+go straight to the partition.
 
 Only requests with one partition, acks=1 or acks=all, from version 7 on, have a shape.
 
-Shapes are kept long after the last request that had them, so they must not keep what they know: the
-files of a deleted topic take up the disk until nobody refers to its partitions any more.
+Shapes outlive their last request, so they refer to partitions weakly: the files of a deleted topic
+use disk space until the last reference to its partitions is dropped.
 """
 
 from struct import Struct
@@ -19,20 +19,22 @@ from barnabas.handlers.produce_fetch.produce import (
     Answer,
     has_open_transaction,
 )
+from barnabas.model.callers import ITSELF
 from barnabas.model.errors import ApiError
 from barnabas.model.pending import Pending
 from barnabas.model.ports import Chunk
 from barnabas.node.node import Node
-from barnabas.node.partition import Appended, Partition
-from barnabas.node.validation import MustWaitError
+from barnabas.node.partitions.batch_validation import MustWaitError
+from barnabas.node.partitions.leader_role import Appended
+from barnabas.node.partitions.partition import Partition
+from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.headers import RequestHeader, response_header
 from barnabas.protocol.primitives import read_uvarint, uvarint
 from barnabas.protocol.produce import FLEXIBLE_FROM, PartitionResult, ProduceRequest
 from barnabas.protocol.records import ATTRIBUTES_AT, TRANSACTIONAL, is_transactional
 
-PRODUCE = 0
 LOWEST_VERSION = 7
-"""Before it, zstd would have to be refused."""
+"""Earlier versions must refuse zstd."""
 RECORD_ERRORS_FROM = 8
 TRAILING_TAGS = b"\0\0\0"
 SHAPE_BYTES = 1_500
@@ -43,7 +45,7 @@ _SHORT = Struct(">h")
 
 
 class Framing(NamedTuple):
-    """What stands around the result of the one partition in an answer."""
+    """The bytes around the result of the one partition in a response."""
 
     head: bytes
     tail: bytes
@@ -89,7 +91,7 @@ class ProduceShape:
     ) -> bytes | Pending[list[Chunk]] | None:
         """Append the records of one more request."""
         partition = self._partition()
-        if partition is None or partition.retired or partition.is_short:
+        if partition is None or partition.retired or partition.leader.is_under_min_isr:
             return None
         records = _records(frame, prefix_bytes, self.version)
         if records is None:
@@ -101,21 +103,21 @@ class ProduceShape:
         ):
             return None
         try:
-            appended = partition.append(records, now_ms)
+            appended = partition.leader.append(records, now_ms)
         except (ApiError, MustWaitError):
-            return None  # refused without a trace: the long way says why, or has it wait
-        if self.acks == ACKS_ALL and partition.high_watermark < appended.required_offset:
+            return None  # refused without a change: the handler says why, or waits
+        if self.acks == ACKS_ALL and partition.watermark.high < appended.required_offset:
             return _Waiting(self, correlation_id, partition, appended).pending
         return self.encode(correlation_id, partition, appended)
 
     def _may_enter(self, partition: Partition, records: memoryview) -> bool:
-        """Tell whether a transactional batch needs nobody to be asked."""
+        """Tell whether a transactional batch may be appended without asking the coordinator."""
         if not self.transactional or not is_transactional(records):
             return False
         return has_open_transaction(partition, records)
 
     def encode(self, correlation_id: int, partition: Partition, appended: Appended) -> bytes:
-        """Write the whole answer, its length included."""
+        """Encode the whole response, its length included."""
         return self._answer.pack(
             self._answer.size - 4,
             correlation_id,
@@ -129,12 +131,12 @@ class ProduceShape:
         )
 
     def failed(self, correlation_id: int, answer: Answer) -> list[Chunk]:
-        """Write the answer of the long way, which can say what went wrong."""
-        return [response_header(PRODUCE, self.version, correlation_id), answer.encode()]
+        """Encode the handler's response, which has the error."""
+        return [response_header(ApiKey.PRODUCE, self.version, correlation_id), answer.encode()]
 
 
 class _Waiting:
-    """One answer, written when its batch is in the log and sent once that is safe."""
+    """A response, encoded when its batch is in the log and sent once the batch is committed."""
 
     __slots__ = (
         "_appended",
@@ -164,23 +166,23 @@ class _Waiting:
         self.pending.complete([self._encoded[_LENGTH.size :]])
 
     def _gone(self) -> None:
-        answer = self._the_long_way()
-        if answer.note_gone(self._shape.key, self._partition):
+        answer = self._as_handled()
+        if answer.note_leader_change(self._shape.key, self._partition):
             self._timer.cancel()
             self._fail(answer)
 
     def _time_out(self) -> None:
-        answer = self._the_long_way()
+        answer = self._as_handled()
         answer.note_time_out()
         self._fail(answer)
 
     def _fail(self, answer: Answer) -> None:
         self.pending.complete_with(lambda: self._shape.failed(self._correlation_id, answer))
 
-    def _the_long_way(self) -> Answer:
-        """Return what the handler would have at this point."""
+    def _as_handled(self) -> Answer:
+        """Return the results as the handler has them at this point."""
         shape, appended = self._shape, self._appended
-        answer = Answer(shape.node, RequestContext(shape.version, None, "", 0))
+        answer = Answer(shape.node, RequestContext(shape.version, None, ITSELF, 0))
         start_offset = self._partition.log.start_offset
         result = PartitionResult(
             shape.index, 0, appended.base_offset, appended.append_time_ms, start_offset
@@ -240,7 +242,7 @@ def _records(frame: memoryview, position: int, version: int) -> memoryview | Non
 
 
 def _framing(version: int, key: str | bytes) -> Framing:
-    """Return what an answer with one topic and one partition consists of, results apart."""
+    """Return the constant bytes of a response with one topic and one partition."""
     no_throttle = _LENGTH.pack(0)
     if version < FLEXIBLE_FROM:
         assert isinstance(key, str)

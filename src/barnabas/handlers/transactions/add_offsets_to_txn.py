@@ -14,7 +14,7 @@ from barnabas.protocol.messages.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
 )
-from barnabas.transactions.machine import Verified
+from barnabas.transactions.transaction_machine import Verified
 
 KNOWS_FENCED_FROM = 2
 TRANSACTION_VERSION = 0

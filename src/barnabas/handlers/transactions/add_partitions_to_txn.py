@@ -4,9 +4,9 @@ Up to version 3 a producer adds partitions to its own transaction. From version 
 ask, for several transactions at once, to add partitions or only to verify that they are part of
 one (KIP-890). One partition that does not exist fails all of its transaction.
 
-A producer's answer waits for a transaction that is being ended, up to a second: Kafka answers
-CONCURRENT_TRANSACTIONS and has clients ask again. Brokers are answered at once, for many others
-wait behind them.
+The response to a producer waits up to a second for a transaction that is being completed. Kafka
+answers CONCURRENT_TRANSACTIONS, and clients retry. Brokers are answered at once: many other
+requests wait behind theirs.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
-from barnabas.transactions.machine import TransactionMachine, Verified
+from barnabas.transactions.transaction_machine import TransactionMachine, Verified
 
 SEVERAL_FROM = 4
 KNOWS_FENCED_FROM = 2
@@ -62,7 +62,7 @@ def handle(
 def _answer_soon(
     node: Node, transaction: AddPartitionsToTxnTransaction, context: RequestContext
 ) -> Pending[AddPartitionsToTxnResult]:
-    """Answer even where the coordinator's records are not copied for long."""
+    """Answer even if the coordinator's records take long to replicate."""
 
     def late() -> AddPartitionsToTxnResult:
         codes = dict.fromkeys(_partitions(transaction), ErrorCode.COORDINATOR_NOT_AVAILABLE)

@@ -1,4 +1,4 @@
-"""AllocateProducerIds (key 67), version 0: a broker asks the controller for ids to give out."""
+"""AllocateProducerIds (key 67), version 0: a broker reserves producer ids at the controller."""
 
 from barnabas.controller.in_sync import sender_is_current
 from barnabas.handlers.context import RequestContext
@@ -16,7 +16,7 @@ Response = AllocateProducerIdsResponse
 def handle(
     node: Node, request: AllocateProducerIdsRequest, context: RequestContext
 ) -> Response | Pending[Response]:
-    """Set a block apart."""
+    """Reserve a block of ids."""
 
     def reserve() -> Pending[Response]:
         sender_is_current(node.draft, request.broker_id, request.broker_epoch)

@@ -1,9 +1,9 @@
-"""DescribeProducers (key 61), version 0 (KIP-664): who writes to a partition, and since when.
+"""DescribeProducers (key 61), version 0 (KIP-664): the producers of a partition.
 
-A producer whose transaction hangs is found by it: its transaction begins long before the end.
+Operators use it to find hanging transactions: they start long before the end of the log.
 """
 
-from barnabas.controller.topics import check_name
+from barnabas.controller.topic_decisions import check_name
 from barnabas.handlers.context import RequestContext
 from barnabas.model.errors import ApiError
 from barnabas.node.node import Node
@@ -19,7 +19,7 @@ from barnabas.protocol.messages.describe_producers import (
 def handle(
     node: Node, request: DescribeProducersRequest, _: RequestContext
 ) -> DescribeProducersResponse:
-    """Answer each partition by itself."""
+    """Answer each partition on its own."""
     return DescribeProducersResponse(
         topics=[
             TopicResponse(

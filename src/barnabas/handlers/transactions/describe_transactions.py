@@ -17,7 +17,7 @@ from barnabas.transactions.state import Transaction
 def handle(
     node: Node, request: DescribeTransactionsRequest, _: RequestContext
 ) -> Pending[DescribeTransactionsResponse]:
-    """Tell what is known of transactional ids."""
+    """Return the state of transactional ids."""
     answers = [_describe(node, name) for name in dict.fromkeys(request.transactional_ids)]
     return all_of(answers).map(lambda found: DescribeTransactionsResponse(transaction_states=found))
 

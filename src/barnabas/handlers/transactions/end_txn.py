@@ -1,11 +1,11 @@
 """EndTxn (key 26), versions 0 to 5.
 
-Answered once the outcome is safe; the markers follow. Version 5 is transaction version 2
-(KIP-890): each end raises the epoch, or gives a new producer id where the epochs are used up, and
-the answer says what the producer is to use from then on.
+The response is sent once the outcome is committed; the markers follow. Version 5 is transaction
+version 2 (KIP-890): each end raises the epoch, or assigns a new producer id if the epochs are used
+up, and the response has what the producer must use from then on.
 
-A repeated request waits for the markers, up to a second, where Kafka answers
-CONCURRENT_TRANSACTIONS and has clients ask again.
+A repeated request waits up to a second for the markers. Kafka answers CONCURRENT_TRANSACTIONS, and
+clients retry.
 """
 
 from barnabas.handlers.context import RequestContext

@@ -1,12 +1,12 @@
 """InitProducerId (key 22), versions 0 to 5.
 
-Without a transactional id every call gets an id of its own at epoch 0, as in Kafka, whatever the
+Without a transactional id every call gets a new id at epoch 0, as in Kafka, whatever the
 producer had before. With one, older instances of the producer are fenced: the epoch is raised, and
-a transaction that is open is aborted first. From version 3 on a producer that goes on after an
-error says who it was (KIP-360). Version 6 (two-phase commit) is not served.
+a transaction that is open is aborted first. From version 3 on a producer that continues after an
+error sends its id and epoch (KIP-360). Version 6 (two-phase commit) is not served.
 
-The answer waits for a transaction that is being ended, up to a second: Kafka answers
-CONCURRENT_TRANSACTIONS and has clients ask again.
+The response waits up to a second for a transaction that is being completed. Kafka answers
+CONCURRENT_TRANSACTIONS, and clients retry.
 """
 
 from barnabas.handlers.context import RequestContext
@@ -27,7 +27,7 @@ Answer = InitProducerIdResponse | Pending[InitProducerIdResponse]
 
 
 def handle(node: Node, request: InitProducerIdRequest, context: RequestContext) -> Answer:
-    """Give out an id, or the right to a transactional id."""
+    """Assign a producer id, or the next epoch of a transactional id."""
     named = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     if (named.producer_id == NO_PRODUCER_ID) != (named.producer_epoch == NO_EPOCH):
         return _refused(ErrorCode.INVALID_REQUEST)

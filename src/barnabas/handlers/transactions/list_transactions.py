@@ -1,15 +1,17 @@
 """ListTransactions (key 66), versions 0 to 2: filters by state and producer id, by how long ago the
 transaction began from version 1 (KIP-994), by a pattern of the id from version 2 (KIP-1152).
 
-States that nobody knows are named in the answer and match nothing, as in Kafka. The pattern must
-match the whole id; see `transactions/pattern.py` for what it may use.
+Unknown states are listed in the response and match nothing, as in Kafka. The pattern must
+match the whole id; see `model/name_pattern.py` for how it differs from Kafka's.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 from barnabas.handlers.answers import all_of
 from barnabas.handlers.context import RequestContext
 from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.name_pattern import NamePattern, PatternError
 from barnabas.model.pending import Pending
 from barnabas.node.node import Node
 from barnabas.protocol.messages.list_transactions import (
@@ -17,9 +19,8 @@ from barnabas.protocol.messages.list_transactions import (
     ListTransactionsResponse,
     TransactionState,
 )
-from barnabas.transactions.machine import Wanted
-from barnabas.transactions.pattern import Pattern
 from barnabas.transactions.state import STATES, Transaction
+from barnabas.transactions.transaction_machine import Wanted
 
 Response = ListTransactionsResponse
 
@@ -27,7 +28,7 @@ Response = ListTransactionsResponse
 def handle(
     node: Node, request: ListTransactionsRequest, _: RequestContext
 ) -> Response | Pending[Response]:
-    """Tell which transactional ids there are."""
+    """List transactional ids."""
     unknown = [name for name in request.state_filters if name not in STATES]
     try:
         wanted = _wanted(request)
@@ -46,7 +47,7 @@ def handle(
 
 
 def _elsewhere(_: ErrorCode) -> list[Transaction]:
-    """Return the transactions of a coordinator that moved: whoever has it now tells them."""
+    """Return no transactions of a coordinator that moved: its new broker lists them."""
     return []
 
 
@@ -57,8 +58,28 @@ def _wanted(request: ListTransactionsRequest) -> Wanted:
         states=frozenset(STATES[name] for name in names if name in STATES) if names else None,
         producer_ids=frozenset(request.producer_id_filters),
         longer_than_ms=request.duration_filter,
-        matches=Pattern(pattern).matches if pattern else None,
+        matches=_matcher(pattern) if pattern else None,
     )
+
+
+def _matcher(text: str) -> Callable[[str], bool]:
+    """Return whether an id matches a pattern; both may raise INVALID_REGULAR_EXPRESSION."""
+    try:
+        pattern = NamePattern(text)
+    except PatternError as error:
+        raise _invalid(error) from error
+
+    def matches(name: str) -> bool:
+        try:
+            return pattern.matches(name)
+        except PatternError as error:
+            raise _invalid(error) from error
+
+    return matches
+
+
+def _invalid(error: PatternError) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REGULAR_EXPRESSION, f"transactional id pattern: {error}")
 
 
 def _listed(transaction: Transaction) -> TransactionState:

@@ -1,11 +1,11 @@
-"""TxnOffsetCommit (key 28), versions 0 to 5: offsets that count once a transaction commits.
+"""TxnOffsetCommit (key 28), versions 0 to 5: offsets that take effect once a transaction commits.
 
 The first commit of a transaction to a coordinator asks the transaction's own coordinator whether
-the producer may write there (KIP-890); version 5 makes the partition part of the transaction on
-the way, older versions have sent AddOffsetsToTxn. Version 3 says which member commits (KIP-447).
+the producer may write there (KIP-890); version 5 also adds the partition to the transaction;
+for older versions AddOffsetsToTxn did. Version 3 names the member (KIP-447).
 """
 
-from barnabas.groups.machine import GroupMachine
+from barnabas.groups.group_machine import GroupMachine
 from barnabas.handlers.answers import then
 from barnabas.handlers.context import RequestContext
 from barnabas.handlers.coordination import ask_group, caller_of, retriable
@@ -13,10 +13,10 @@ from barnabas.model.coordination import ProducerIdAndEpoch
 from barnabas.model.endings import Watch
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.pending import Pending
+from barnabas.node.coordination.coordinator_shard import Shard
+from barnabas.node.coordination.node_transactions import Admitted
 from barnabas.node.node import Node
-from barnabas.node.partition import Partition
-from barnabas.node.shard import Shard
-from barnabas.node.transactions import Admitted
+from barnabas.node.partitions.partition import Partition
 from barnabas.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
@@ -38,13 +38,13 @@ FOR_CLIENTS = {
     ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
 }
-"""What clients are told of trouble between the coordinators, as in Kafka."""
+"""The errors for clients when the coordinators cannot reach each other, as in Kafka."""
 
 
 def handle(
     node: Node, request: TxnOffsetCommitRequest, context: RequestContext
 ) -> Response | Pending[Response]:
-    """Store how far a group will have read, if the producer may write."""
+    """Store the offsets of a group, if the producer is admitted."""
     if not request.group_id:
         return _refused(request, ErrorCode.INVALID_GROUP_ID)
     if not _any_partition_exists(node, request):
@@ -56,7 +56,7 @@ def handle(
             return _commit(node, request, context)
         return _admit(node, shard, producer, request, context)
     except ApiError as error:
-        return _refused(request, _told(error.code, context.version))
+        return _refused(request, _error_for_client(error.code, context.version))
 
 
 def _admit(
@@ -66,7 +66,7 @@ def _admit(
     request: TxnOffsetCommitRequest,
     context: RequestContext,
 ) -> Pending[Response]:
-    """Commit once the transaction's coordinator has let the producer in."""
+    """Commit once the transaction's coordinator has admitted the producer."""
     partition = shard.partition.name
     adds = context.version >= ADDS_FROM
     admitted = node.transactions.admit(request.transactional_id, producer, [partition], adds=adds)
@@ -79,7 +79,7 @@ def _admit(
         code = ErrorCode.NOT_COORDINATOR if shard.is_closed else _verdict(codes[partition], watch)
         if code is ErrorCode.NONE:
             return _commit(node, request, context)
-        return _refused(request, _told(code, context.version))
+        return _refused(request, _error_for_client(code, context.version))
 
     return then(admitted, go_on)
 
@@ -98,13 +98,13 @@ def _commit(
         node,
         request.group_id,
         lambda machine: machine.offsets.commit_in_transaction(request, caller),
-        lambda code: _refused(request, _told(code, context.version)),
+        lambda code: _refused(request, _error_for_client(code, context.version)),
     )
 
 
 def _is_writing(partition: Partition, producer: ProducerIdAndEpoch) -> bool:
     """Tell whether the producer was admitted for its open transaction before."""
-    if partition.open_transaction(producer.producer_id) is None:
+    if partition.log.producers.open_transaction(producer.producer_id) is None:
         return False
     return partition.log.producers.by_id[producer.producer_id].epoch == producer.producer_epoch
 
@@ -135,11 +135,11 @@ def _refused(request: TxnOffsetCommitRequest, code: ErrorCode) -> Response:
     )
 
 
-def _told(code: ErrorCode, version: int) -> ErrorCode:
-    """Return an error as a client of a version understands it."""
-    told = retriable(FOR_CLIENTS.get(code, code))
-    if told is ErrorCode.TRANSACTION_ABORTABLE and version < KNOWS_ABORTABLE_FROM:
+def _error_for_client(code: ErrorCode, version: int) -> ErrorCode:
+    """Return an error that a client of a version knows."""
+    answered = retriable(FOR_CLIENTS.get(code, code))
+    if answered is ErrorCode.TRANSACTION_ABORTABLE and version < KNOWS_ABORTABLE_FROM:
         return ErrorCode.INVALID_TXN_STATE
-    if told is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < KNOWS_LOADING_FROM:
+    if answered is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < KNOWS_LOADING_FROM:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    return told
+    return answered

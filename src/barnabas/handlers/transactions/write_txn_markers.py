@@ -1,10 +1,9 @@
 """WriteTxnMarkers (key 27), versions 1 and 2; 2 says which transaction version ends (KIP-1228).
 
-Each marker is written by itself, and the answer waits until all of them are safe; another broker,
-whose other markers wait behind this answer, is told REQUEST_TIMED_OUT of those that take long, and
-sends them again. As in Kafka, the
-results of several markers of one producer are answered together, and a producer without any
-partition is not answered at all.
+Each marker is written on its own, and the response waits until all of them are committed. Another
+broker has more markers waiting behind this response. It receives REQUEST_TIMED_OUT for slow ones,
+and retries them. As in Kafka, the results of several markers of one producer are answered together,
+and a producer without any partition is not answered at all.
 """
 
 from barnabas.handlers.answers import within
@@ -12,7 +11,7 @@ from barnabas.handlers.context import RequestContext
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.pending import Pending
 from barnabas.model.timers import Timers
-from barnabas.node.markers import Marker, write_marker
+from barnabas.node.coordination.marker_writing import Marker, write_marker
 from barnabas.node.node import Node
 from barnabas.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -34,8 +33,8 @@ NOT_READY = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_
 def handle(
     node: Node, request: WriteTxnMarkersRequest, context: RequestContext
 ) -> WriteTxnMarkersResponse | Pending[WriteTxnMarkersResponse]:
-    """Write every marker into every partition; answer when all are safe or refused."""
-    writing = Writing(node.timers if context.peer else None)
+    """Write every marker into every partition; answer when all are committed or refused."""
+    writing = Writing(node.timers if context.caller.listener.is_peer else None)
     for marker in request.markers:
         for topic in marker.topics:
             for partition in topic.partition_indexes:
@@ -44,7 +43,7 @@ def handle(
 
 
 class Writing:
-    """The markers of one request on their way to the disk; with a clock, not for ever."""
+    """The markers of one request until they are committed, or with timers until time is over."""
 
     def __init__(self, timers: Timers | None) -> None:
         self._timers = timers
@@ -75,7 +74,7 @@ class Writing:
         )
 
     def answer(self) -> WriteTxnMarkersResponse | Pending[WriteTxnMarkersResponse]:
-        """Return the answer, or the promise of it while something is awaited."""
+        """Return the response; pending while a marker is."""
         if not self._awaited:
             return self._response()
         self._answer = Pending()

@@ -1,1 +1,1 @@
-"""The commit protocol of the sink: one decision a batch, whatever the number of tasks (ADR 16)."""
+"""The sink's commit protocol: the driver decides each batch once, for all its tasks (ADR 16)."""

@@ -1,4 +1,4 @@
-"""An attempt of a task, and what it reports to the driver."""
+"""Data classes for a task attempt and for what the attempt reports to the driver."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
 from barnabas.spark.exactly_once.fingerprint import NO_ROWS, Fingerprint
-from barnabas.spark.exactly_once.record import Ticket
+from barnabas.spark.exactly_once.job_record import Ticket
 
 RUN_ID = "spark.jobGroup.id"
 """Structured Streaming runs the jobs of a query in a group named after the query's run."""

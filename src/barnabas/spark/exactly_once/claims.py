@@ -1,4 +1,4 @@
-"""What an attempt does before it writes: claim the job for its run, and look at what was written.
+"""Steps of a task attempt before it writes: claim the job for this run, and check what was written.
 
 Only the run that holds the claim can decide a batch. A run that claims a job commits what the run
 before has decided, and aborts what that run has left open. Attempts of one run share the claim.
@@ -7,20 +7,20 @@ before has decided, and aborts what that run has left open. Attempts of one run 
 import time
 from typing import NamedTuple
 
-from barnabas.spark.cluster import Cluster
 from barnabas.spark.exactly_once.attempts import Attempt, marker_group
-from barnabas.spark.exactly_once.endings import fence_left_behind, finish, is_committed
 from barnabas.spark.exactly_once.fingerprint import Fingerprint
-from barnabas.spark.exactly_once.record import Record
-from barnabas.spark.exactly_once.register import Register
+from barnabas.spark.exactly_once.job_record import Record
+from barnabas.spark.exactly_once.job_register import Register
+from barnabas.spark.exactly_once.leftover_endings import abort_leftovers, finish, is_committed
 from barnabas.spark.exactly_once.replays import (
     refuse_forgotten,
     refuse_older_version,
     refuse_target,
 )
-from barnabas.spark.sending import DeliveryError
-from barnabas.spark.sink_options import SinkOptions
-from barnabas.spark.transactional import marker
+from barnabas.spark.sink.batch_sending import DeliveryError
+from barnabas.spark.sink.sink_cluster import Cluster
+from barnabas.spark.sink.sink_options import SinkOptions
+from barnabas.spark.sink.sink_transactions import marker
 
 
 class Plan(NamedTuple):
@@ -67,7 +67,7 @@ class Claimant:
     def _claimed(self, old: Record | None) -> Record | None:
         attempt = self._attempt
         if old is None:
-            fence_left_behind(self._cluster, self._options.bootstrap, attempt.job)
+            abort_leftovers(self._cluster, self._options.bootstrap, attempt.job)
             return Record(run=attempt.run, owner=attempt.owner)
         if old.run == attempt.run:
             return None
@@ -87,7 +87,7 @@ class Claimant:
         """Skip the rows of a batch that was decided, unless this task's transaction is lost.
 
         A run does not write a batch again that it has decided itself: that is an attempt which
-        comes too late, while the next batch may be on its way.
+        comes too late, while the next batch may be in progress.
         """
         mine = [each for each in record.tickets if each.task == self._attempt.task]
         is_late = record.decided_by == self._attempt.run or batch < record.next_batch - 1
@@ -101,7 +101,7 @@ class Claimant:
 
 
 def replaced(attempt: Attempt, record: Record | None) -> str:
-    """Say that a run may not go on."""
+    """Return the message that another run has replaced this one."""
     other = "none" if record is None else record.run
     return (
         f"{attempt.job} belongs to another run now ({other}, this is {attempt.run}); nothing of "
@@ -115,6 +115,6 @@ def taken_over(
 ) -> Record:
     """Return the record for another run, once what the run before left has ended."""
     finish(cluster, attempt.job, old, options.delivery.delivery_timeout_ms)
-    fence_left_behind(cluster, options.bootstrap, attempt.job, old.tickets)
+    abort_leftovers(cluster, options.bootstrap, attempt.job, old.tickets)
     expires_ms = time.time_ns() // 1_000_000 + lease_ms if lease_ms else 0
     return old.claimed(attempt.run, attempt.owner, expires_ms)

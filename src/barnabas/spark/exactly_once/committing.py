@@ -1,20 +1,20 @@
-"""What the driver does when all tasks of a batch are done: decide, then commit.
+"""The driver's commit of a batch after all its tasks are done: record the decision, then commit.
 
 The decision is one change of the job's record: it names every transaction of the batch. From then
 on the batch is to be committed, by this driver or by the run that comes next; before, it is not.
 """
 
-from barnabas.spark.cluster import Cluster
 from barnabas.spark.exactly_once.attempts import Attempt, Written
 from barnabas.spark.exactly_once.claims import replaced
-from barnabas.spark.exactly_once.endings import fence_left_behind, finish
 from barnabas.spark.exactly_once.fingerprint import NO_ROWS, Fingerprint
-from barnabas.spark.exactly_once.record import Decided, Record, Ticket
-from barnabas.spark.exactly_once.register import Register
+from barnabas.spark.exactly_once.job_record import Decided, Record, Ticket
+from barnabas.spark.exactly_once.job_register import Register
+from barnabas.spark.exactly_once.leftover_endings import abort_leftovers, finish
 from barnabas.spark.exactly_once.replays import lost, refuse_other_rows, refuse_target
-from barnabas.spark.sending import DeliveryError
-from barnabas.spark.sink_options import SinkOptions
-from barnabas.spark.transactional import is_open
+from barnabas.spark.sink.batch_sending import DeliveryError
+from barnabas.spark.sink.sink_cluster import Cluster
+from barnabas.spark.sink.sink_options import SinkOptions
+from barnabas.spark.sink.sink_transactions import is_open
 
 
 class Committer:
@@ -45,7 +45,7 @@ class Committer:
             refuse_target(attempt.job, record, number, self._options.target)
             refuse_other_rows(attempt.job, record, number, self._read)
         if any(_may_have_rivals(each) for each in self._reports):
-            fence_left_behind(self._cluster, self._options.bootstrap, attempt.job)
+            abort_leftovers(self._cluster, self._options.bootstrap, attempt.job)
 
     def _record(self, register: Register, batch: int | None) -> Record | None:
         """Return the record with the batch decided; None where there is nothing to commit."""
@@ -100,6 +100,6 @@ def _total(reports: list[Written]) -> Fingerprint:
 
 
 def _may_have_rivals(report: Written) -> bool:
-    """Tell whether other attempts of a task may have left a transaction open."""
+    """Return whether other attempts of a task may have left a transaction open."""
     attempt = report.attempt
     return attempt is not None and (attempt.number > 0 or attempt.speculation)

@@ -1,4 +1,4 @@
-"""A fingerprint of rows that does not depend on their order, or on how tasks share them.
+"""Computes a fingerprint of rows that depends neither on their order nor on the number of tasks.
 
 Every row gets a hash, and the fingerprint is the sum of all hashes: the rows of a batch add up to
 the same number whatever the number of tasks. The hash of a row covers its key and its value: the
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from barnabas.spark.encoding import Bytes, Integers, byte_offsets, lengths_and_sizes
+from barnabas.spark.sink.record_encoding import Bytes, Integers, byte_offsets, lengths_and_sizes
 
 HEAD_WORDS = 8
 TAIL_WORDS = 2

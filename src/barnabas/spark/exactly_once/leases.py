@@ -1,4 +1,4 @@
-"""Names for batch jobs that have none, used again by the next job.
+"""Leases job names to batch jobs that have no txnAppId, and reuses names that are free again.
 
 A job without txnAppId writes under the first name of `<prefix>-job-0`, `<prefix>-job-1`, ... that
 no other job holds. The record of a name says which job holds it; a job that ends deletes the
@@ -13,14 +13,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
-from barnabas.spark.cluster import Cluster
 from barnabas.spark.exactly_once.attempts import Attempt
 from barnabas.spark.exactly_once.claims import taken_over
-from barnabas.spark.exactly_once.endings import fence_left_behind
-from barnabas.spark.exactly_once.record import Record
-from barnabas.spark.exactly_once.register import Register
-from barnabas.spark.sending import DeliveryError
-from barnabas.spark.sink_options import SinkOptions
+from barnabas.spark.exactly_once.job_record import Record
+from barnabas.spark.exactly_once.job_register import Register
+from barnabas.spark.exactly_once.leftover_endings import abort_leftovers
+from barnabas.spark.sink.batch_sending import DeliveryError
+from barnabas.spark.sink.sink_cluster import Cluster
+from barnabas.spark.sink.sink_options import SinkOptions
 from barnabas.wire.failures import LinkError
 
 NAMES_MAX = 1000
@@ -47,7 +47,7 @@ def leased(cluster: Cluster, options: SinkOptions, attempt: Attempt, topic: str)
 def release(cluster: Cluster, options: SinkOptions, run: str, names: Iterable[str] = ()) -> None:
     """Give back the name that a job holds; left alone, it is taken over later.
 
-    Where no task has told it, the driver looks at the first names.
+    Where no task has reported a name, the driver checks the first names.
     """
     patience_ms = options.delivery.request_timeout_ms
     wanted = dict.fromkeys(names) or [job_name(options, number) for number in range(LOOKS_MAX)]
@@ -56,7 +56,7 @@ def release(cluster: Cluster, options: SinkOptions, run: str, names: Iterable[st
             register = Register(cluster, name, patience_ms)
             record = register.read()
             if record is not None and record.run == run:
-                fence_left_behind(cluster, options.bootstrap, name, record.tickets)
+                abort_leftovers(cluster, options.bootstrap, name, record.tickets)
                 register.delete()
                 return
 
@@ -67,10 +67,10 @@ def job_name(options: SinkOptions, number: int) -> str:
 
 
 def is_free(record: Record, owner: str) -> bool:
-    """Tell whether the job that a record names is gone."""
+    """Return whether the job that a record names is gone."""
     if record.owner == owner and owner:
         return False
-    return record.expires_ms < time.time_ns() // 1_000_000 or _listens_no_more(record.owner, owner)
+    return record.expires_ms < time.time_ns() // 1_000_000 or _driver_has_ended(record.owner, owner)
 
 
 def _taken(
@@ -83,8 +83,8 @@ def _taken(
     return taken_over(cluster, options, attempt, old, options.transaction_timeout_ms)
 
 
-def _listens_no_more(owner: str, mine: str) -> bool:
-    """Tell whether the driver of another application has ended, as far as this can be known."""
+def _driver_has_ended(owner: str, mine: str) -> bool:
+    """Return whether the driver of another application has ended, as far as this can be known."""
     _, host, port = owner.split(" ") if owner.count(" ") == 2 else ("", "", "")
     if not port.isdigit():
         return False

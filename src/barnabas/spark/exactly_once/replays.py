@@ -1,8 +1,10 @@
-"""Batches that were written before: the same rows are skipped, other rows stop the query."""
+"""Detects batches that were written before: the same rows are skipped, other rows fail the
+query.
+"""
 
 from barnabas.spark.exactly_once.fingerprint import Fingerprint
-from barnabas.spark.exactly_once.record import Record
-from barnabas.spark.failures import ReplayError
+from barnabas.spark.exactly_once.job_record import Record
+from barnabas.spark.query_errors import ReplayError
 
 
 def refuse_target(job: str, record: Record, batch: int, target: str) -> None:

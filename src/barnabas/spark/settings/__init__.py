@@ -1,1 +1,1 @@
-"""Names of options and of settings of the client: what is known, and under which other name."""
+"""Tables of known option names and client settings, with the names that other clients give them."""

@@ -1,4 +1,4 @@
-"""`sasl.jaas.config`, where Java's clients have user and password, in librdkafka's names.
+"""Parses `sasl.jaas.config`, Java's user name and password setting, into librdkafka settings.
 
     org.apache.kafka.common.security.scram.ScramLoginModule required username="u" password="p";
 
@@ -9,7 +9,7 @@ values, since they are secrets.
 import re
 from collections.abc import Mapping
 
-from barnabas.spark.failures import OptionError
+from barnabas.spark.query_errors import OptionError
 
 LINE = re.compile(r"\s*([\w.$]+)\s+(?:required|requisite|sufficient|optional)\b(.*?);?\s*", re.S)
 SETTING = re.compile(r"""([\w.]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s;"']+))""")

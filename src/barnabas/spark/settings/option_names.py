@@ -1,6 +1,6 @@
-"""The options of `format("barnabas")` by name, for reads and for writes.
+"""The names of all options of `format("barnabas")`, for reads and for writes.
 
-One dict of options may serve both sides: a read passes over the names of writes, and a write those
+One dict of options may serve both sides: a read ignores the names of writes, and a write those
 of reads. Names that neither side knows are refused.
 """
 

@@ -1,1 +1,1 @@
-"""Topics in Spark SQL: tables, a database of all topics, and files of streaming statements."""
+"""Spark SQL over topics: tables, a database of all topics, and files of streaming statements."""

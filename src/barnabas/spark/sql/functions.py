@@ -1,4 +1,5 @@
-"""Python functions in queries: `CREATE FUNCTION net FROM 'shop_functions' RETURNS DOUBLE`.
+"""Registers Python functions for queries: `CREATE FUNCTION net FROM 'shop_functions' RETURNS
+DOUBLE`.
 
 The module is looked for beside the file of statements, then where Python looks. Its functions
 travel to the workers by value, so that the workers need not have the module.
@@ -38,7 +39,7 @@ def create_function(spark: "SparkSession", statement: CreateFunction, folder: Pa
     if is_ready and statement.returns is not None:
         raise StatementError(
             statement.line,
-            f"{statement.function} says itself what it returns; leave RETURNS out",
+            f"{statement.function} already declares its return type; leave RETURNS out",
         )
     returns = None if is_ready else statement.returns or returned_type(statement, found)
     spark.udf.register(statement.name, found, returns)
@@ -78,7 +79,7 @@ def returned_type(statement: CreateFunction, function: Callable[..., Any]) -> st
     if hint not in TYPES:
         raise StatementError(
             statement.line,
-            f"{statement.function} does not say what it returns; type: CREATE FUNCTION "
+            f"{statement.function} does not declare its return type; type: CREATE FUNCTION "
             f"{statement.name} FROM '{statement.module}' RETURNS DOUBLE",
         )
     return TYPES[hint]

@@ -1,12 +1,14 @@
-"""How many records a stream has still to read, by its own offsets and the brokers' word."""
+"""Computes a stream's lag: the brokers' latest offsets less the offsets that the stream has
+read.
+"""
 
 from collections.abc import Iterable, Mapping
 
 from barnabas.model.ids import TopicPartition
-from barnabas.spark.failures import FetchError
-from barnabas.spark.lookups import Cluster
-from barnabas.spark.options import Subscribe, parse_stream
-from barnabas.spark.sql.state import Offsets, StreamStatus
+from barnabas.spark.query_errors import FetchError
+from barnabas.spark.source.lookups import Cluster
+from barnabas.spark.source.source_options import Subscribe, parse_stream
+from barnabas.spark.sql.run_status import Offsets, StreamStatus
 
 ONE_TRY = {"fetchOffset.numRetries": "1", "fetchOffset.retryIntervalMs": "100"}
 
@@ -16,8 +18,8 @@ class LagReader:
 
     def __init__(self, brokers: Mapping[str, str]) -> None:
         """Take the `kafka.*` options of a source."""
-        told = {**brokers, "kafka.isolation.level": "read_committed", **ONE_TRY}
-        self._cluster = Cluster(parse_stream({**told, "subscribePattern": ".*"}))
+        options = {**brokers, "kafka.isolation.level": "read_committed", **ONE_TRY}
+        self._cluster = Cluster(parse_stream({**options, "subscribePattern": ".*"}))
 
     def lags(self, streams: Iterable[StreamStatus]) -> dict[str, int | None]:
         """Return the lag of each stream; None where it is not known."""

@@ -1,12 +1,12 @@
-"""The topics that a file of statements writes to, created where they are missing."""
+"""Creates the topics that a file of statements writes to, where they are missing."""
 
 from collections.abc import Iterable, Mapping
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from barnabas.spark.properties import client_properties
-from barnabas.spark.sql.sources import dead_letter_topic
+from barnabas.spark.client_properties import client_properties
+from barnabas.spark.sql.sql_sources import dead_letter_topic
 from barnabas.spark.sql.statements import CreateSource, CreateStream, Into, Statement
 
 REQUEST_TIMEOUT_S = 30

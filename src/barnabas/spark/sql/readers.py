@@ -1,14 +1,14 @@
-"""The readers of topics with the columns that a table or view declares."""
+"""Readers of topics that return only the columns that a table or view declares."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructType
 
-from barnabas.spark.batch import BatchReader
-from barnabas.spark.options import ReadSettings
-from barnabas.spark.sql.declared import Shape, shape_of
-from barnabas.spark.stream import StreamReader
+from barnabas.spark.source.batch_reader import BatchReader
+from barnabas.spark.source.source_options import ReadSettings
+from barnabas.spark.source.stream_reader import StreamReader
+from barnabas.spark.sql.declared_columns import Shape, shape_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,4 +1,4 @@
-"""A file of statements, split and read without Spark.
+"""Parses a file of statements without Spark.
 
 Three statements are ours; Spark runs every other one as it is:
 
@@ -129,7 +129,9 @@ def _refuse_twice(statements: Sequence[Statement]) -> None:
         for name in taken:
             first = seen.setdefault(name.lower(), each.line)
             if first != each.line:
-                raise StatementError(each.line, f"{name} is on line {first} already; rename this")
+                raise StatementError(
+                    each.line, f"{name} is already defined on line {first}; rename this one"
+                )
 
 
 def tokens_of(text: str) -> Iterator[Token]:
@@ -140,7 +142,7 @@ def tokens_of(text: str) -> Iterator[Token]:
         assert kind is not None
         if kind == "open":
             raise StatementError(
-                line, f"the {OPENINGS[found[0]]} that begins here has no end; close it"
+                line, f"the {OPENINGS[found[0]]} that begins here is not closed; close it"
             )
         if kind != "space":
             yield Token(kind, found[0], found.start(), line)

@@ -1,4 +1,4 @@
-"""CREATE STREAM: a query over sources that writes to a topic or to a table, for as long as it runs.
+"""Implements CREATE STREAM: a streaming query over sources that writes to a topic or a table.
 
 Rows for a topic that have no column value become JSON documents. The option key names the column
 that becomes their key. A stream is a streaming query of Spark: its checkpoint makes it go on where
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from barnabas.spark.sql.sources import DeadLetters
+from barnabas.spark.sql.sql_sources import DeadLetters
 from barnabas.spark.sql.statements import CreateStream, Into, StatementError
 
 if TYPE_CHECKING:
@@ -62,14 +62,14 @@ def create_stream(spark: "SparkSession", statement: CreateStream, place: Place) 
             "select from a CREATE SOURCE, or type INSERT INTO ... SELECT ...",
         )
     options = {name.lower(): value for name, value in statement.options.items()}
-    told = {n: v for n, v in statement.options.items() if n.lower() not in OWN_OPTIONS}
+    writer_options = {n: v for n, v in statement.options.items() if n.lower() not in OWN_OPTIONS}
     if statement.into is Into.TOPIC:
         rows = as_records(rows, options.get("key"), statement)
-        told = {**place.brokers, "topic": statement.target, **told}
+        writer_options = {**place.brokers, "topic": statement.target, **writer_options}
     else:
-        told = {"path": place.table(statement.target), **told}
-        _register(spark, rows, statement, told["path"])
-    writer = rows.writeStream.format(statement.format).options(**told)
+        writer_options = {"path": place.table(statement.target), **writer_options}
+        _register(spark, rows, statement, writer_options["path"])
+    writer = rows.writeStream.format(statement.format).options(**writer_options)
     writer = writer.outputMode(options.get("outputmode", "append"))
     return _stream(
         writer,
@@ -83,9 +83,9 @@ def create_stream(spark: "SparkSession", statement: CreateStream, place: Place) 
 
 def dead_letter_stream(letters: DeadLetters, place: Place) -> Stream:
     """Plan the query that writes records which do not parse to their topic."""
-    told = {**place.brokers, "topic": letters.topic}
+    writer_options = {**place.brokers, "topic": letters.topic}
     return _stream(
-        letters.rows.writeStream.format("barnabas").options(**told),
+        letters.rows.writeStream.format("barnabas").options(**writer_options),
         name=letters.name,
         line=letters.line,
         into=f"topic {letters.topic}",

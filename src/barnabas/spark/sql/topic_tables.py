@@ -1,4 +1,4 @@
-"""A database with a table for each topic: `SELECT * FROM barnabas.orders`, `SHOW TABLES`.
+"""Creates a database with a table for each topic: `SELECT * FROM barnabas.orders`, `SHOW TABLES`.
 
 Spark takes a catalog (`spark.sql.catalog.NAME`) as a Java class only; Python has no interface for
 one. A database of Spark's own catalog comes closest. It does not follow the cluster by itself:
@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from barnabas.spark.lookups import Cluster
-from barnabas.spark.options import SubscribePattern, parse_batch
-from barnabas.spark.sql.tables import COLUMNS, create_table, kept_options, quoted_name
+from barnabas.spark.source.lookups import Cluster
+from barnabas.spark.source.source_options import SubscribePattern, parse_batch
+from barnabas.spark.sql.sql_tables import COLUMNS, create_table, kept_options, quoted_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,14 +53,14 @@ def register_topics(
     folder = quoted_name(database)
     spark.sql(f"CREATE DATABASE IF NOT EXISTS {folder}")
     known = _known(spark, database)
-    for name, told in known.items():
-        if found.tables.get(name) != told.get("topic"):
+    for name, kept in known.items():
+        if found.tables.get(name) != kept.get("topic"):
             spark.sql(f"DROP TABLE {folder}.{quoted_name(name)}")
     for name, topic in found.tables.items():
-        told = {**options, "topic": topic}
-        if known.get(name) != {key.lower(): value for key, value in told.items()}:
+        wanted = {**options, "topic": topic}
+        if known.get(name) != {key.lower(): value for key, value in wanted.items()}:
             spark.sql(f"DROP TABLE IF EXISTS {folder}.{quoted_name(name)}")
-            create_table(spark, f"{folder}.{quoted_name(name)}", {**told, COLUMNS: columns})
+            create_table(spark, f"{folder}.{quoted_name(name)}", {**wanted, COLUMNS: columns})
     return found
 
 

@@ -1,1 +1,1 @@
-"""The collector: exporters, nvidia-smi and files in, messages on topic gpu-telemetry out."""
+"""The collector: reads exporters, nvidia-smi and files, and produces to topic gpu-telemetry."""

@@ -1,4 +1,4 @@
-"""Carries what sources yield to the topic, each sample when it is due.
+"""The collector's main loop: takes samples from the sources and produces each when it is due.
 
 A collector takes readings, refusals, outages and ticks in the order in which they come, and loses
 none of them silently: each ends in a count of the account.
@@ -11,8 +11,8 @@ from barnabas.telemetry.collect.pacing import Pacer
 from barnabas.telemetry.collect.publishing import Publisher
 from barnabas.telemetry.collect.scraping import Outage, Recovery, Round, Scrape
 from barnabas.telemetry.collect.vitals import Vitals
-from barnabas.telemetry.samples.messages import Layout, Snapshot, Tick, encode, encode_tick
 from barnabas.telemetry.samples.readings import Refusal
+from barnabas.telemetry.samples.sample_messages import Layout, Snapshot, Tick, encode, encode_tick
 
 Item = Snapshot | Refusal | Outage | Recovery | Scrape | Round | Tick
 
@@ -30,7 +30,7 @@ class Collector:
         tell: Callable[[str], None] = lambda _: None,
         vitals: Vitals | None = None,
     ) -> None:
-        """Take where to send to, and whom to tell when an exporter goes or comes back."""
+        """Take the publisher, and the callback for exporters that go down or come back."""
         self._publisher = publisher
         self._pacer = pacer
         self._layout = layout

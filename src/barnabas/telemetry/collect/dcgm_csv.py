@@ -1,4 +1,4 @@
-"""Wide CSV with DCGM's names as columns, one row a GPU and instant.
+"""Reads wide CSV with DCGM's names as columns, one row per GPU and instant.
 
     timestamp,uuid,modelName,DCGM_FI_DEV_GPU_UTIL,DCGM_FI_PROF_DRAM_ACTIVE,...
     1794725694.154,GPU-...,NVIDIA H200,97,0.21,...
@@ -12,9 +12,9 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from barnabas.telemetry.samples.messages import Snapshot, parse_time
 from barnabas.telemetry.samples.metrics import BY_NAME
 from barnabas.telemetry.samples.readings import Reading, Refusal, Tally, is_no_value
+from barnabas.telemetry.samples.sample_messages import Snapshot, parse_time
 
 PREFIX = "DCGM_FI_"
 IDENTITY = ("timestamp", "uuid", "modelName", "Hostname", "hostname", "gpu")
@@ -34,14 +34,14 @@ class Columns:
 
 
 def is_header(line: str) -> bool:
-    """Tell whether a line heads this layout."""
+    """Return whether a line heads this layout."""
     return PREFIX in line and "metric_name" not in line
 
 
 def parse_rows(
     lines: Iterable[tuple[int, str]], *, where: str, hostname: str, tally: Tally
 ) -> Iterator[Reading]:
-    """Read numbered lines, the header first; a repeated header is passed over."""
+    """Read numbered lines, the header first; a repeated header is ignored."""
     columns: Columns | None = None
     for number, line in lines:
         if not line.strip():
@@ -104,9 +104,9 @@ def _number(text: str, metric: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise ValueError(f"{text!r:.40} is no number for {metric}") from None
+        raise ValueError(f"{text!r:.40} is not a number for {metric}") from None
     if math.isinf(value):
-        raise ValueError(f"{text!r:.40} is no number for {metric}")
+        raise ValueError(f"{text!r:.40} is not a number for {metric}")
     return int(value) if value.is_integer() else value
 
 

@@ -1,4 +1,5 @@
-"""Gets messages to brokers: an idempotent producer, and a spool for the time that none answers.
+"""Delivers messages to brokers with an idempotent producer, and spools them while no broker
+answers.
 
 Delivery reports are asked for failures only: at hundreds of thousands of samples a second a Python
 call for every success would cost as much as the sending.
@@ -24,8 +25,8 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from barnabas.telemetry.collect.spool import Letter, Spool
-from barnabas.telemetry.samples.messages import Headers
 from barnabas.telemetry.samples.readings import Refusal
+from barnabas.telemetry.samples.sample_messages import Headers
 
 if TYPE_CHECKING:
     from confluent_kafka import Message as Report
@@ -112,7 +113,7 @@ class Delivery:
         self._must_purge = False
         self._is_prepared = False
         self._sending: int | None = None
-        """While a segment is on its way: the count of failures when it was sent."""
+        """While a segment is in flight: the count of failures when it was sent."""
         self._segment_failures = 0
         self._retry_at_s = 0.0
         self.while_full: Callable[[], None] = lambda: None
@@ -187,7 +188,7 @@ class Delivery:
         self._close()
 
     def give_up(self, patience_s: float) -> None:
-        """Stop waiting after a moment for what is on its way; the spool keeps the rest."""
+        """Stop waiting after a moment for messages in flight; the spool keeps the rest."""
         left = self._producer.flush(patience_s)
         if self.spool is None:
             self.account.unknown += left
@@ -200,7 +201,7 @@ class Delivery:
         self._close()
 
     def _wait_for_room(self) -> bool:
-        """Say whether to try again; with a spool, the message is kept next."""
+        """Return whether to try again; with a spool, the message is kept next."""
         if self.spool is not None:
             self._start_keeping(self.spool, "more messages wait than memory may hold")
             return True
@@ -272,7 +273,7 @@ class Delivery:
         self.account.dropped += dropped
 
     def _send_segment(self) -> None:
-        """Send the oldest segment of the spool, once nothing else is on its way."""
+        """Send the oldest segment of the spool, once nothing else is in flight."""
         assert self.spool is not None, "keeping needs a spool"
         if len(self._producer):
             return
@@ -306,7 +307,7 @@ class Delivery:
             return []
 
     def _settle(self, spool: Spool) -> None:
-        """Remove a segment that was delivered; call it when nothing is on its way."""
+        """Remove a segment that was delivered; call it when nothing is in flight."""
         if self._sending is not None:
             is_delivered = self._sending == self._segment_failures
             self._sending = None

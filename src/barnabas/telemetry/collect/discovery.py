@@ -1,7 +1,7 @@
-"""The targets of a collector: those of the command line, of files and of a cluster, together.
+"""Combines the scrape targets of the command line, of target files and of Kubernetes.
 
 Each source returns the same list for as long as nothing has changed. An address that cannot be
-used is told, and the others are scraped.
+used is reported, and the others are scraped.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +46,7 @@ class NamedTargets:
 
 
 class Discovery:
-    """All sources, and the rules that say how to get in."""
+    """All sources, and the rules that give credentials to targets."""
 
     def __init__(
         self, sources: Sequence[Source], rules: Sequence[Rule], tell: Callable[[str], None]

@@ -1,11 +1,11 @@
-"""Prometheus text, line by line: the grammar, and what labels say about a GPU.
+"""Parses lines of Prometheus text, and the labels that identify a GPU.
 
     name{label="value",...} value [timestamp] [# {label="value"} value [timestamp]]
 
 The last part is an exemplar of OpenMetrics. It is checked and left out, and so is the timestamp:
 dcgm-exporter gives none, and the time of the scrape is the time of the sample.
 
-`pages` reads whole pages with a memory of earlier ones; this grammar is what it must agree with.
+`exporter_pages` parses whole pages with a cache; it must agree with this grammar.
 
 A card that is split into MIG instances reports each instance under the card's UUID. The labels
 GPU_I_ID and GPU_I_PROFILE tell the instances apart (see `mig`).
@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from barnabas.telemetry.samples.messages import MODEL_LABEL, Snapshot
+from barnabas.telemetry.samples.sample_messages import MODEL_LABEL, Snapshot
 
 PREFIX = "DCGM_FI_"
 OWN_FIELDS = {"UUID", "device", "Hostname", "hostname", MODEL_LABEL}
@@ -63,7 +63,7 @@ def parse_labels(text: str) -> Mapping[str, str]:
     inner = text.strip().removeprefix("{").removesuffix("}").strip()
     labels, end = _labels(inner + "}", 0)
     if end != len(inner) + 1:
-        raise ValueError(f"Invalid labels: {inner[end:]!r:.40} follows on them")
+        raise ValueError(f"Invalid labels: {inner[end:]!r:.40} follows them")
     # Dumps of Prometheus keep the metric's name among the labels.
     labels.pop("__name__", None)
     return labels
@@ -72,16 +72,16 @@ def parse_labels(text: str) -> Mapping[str, str]:
 def number(text: str) -> float:
     """Read a value as Prometheus writes it; an int where nothing is lost by it."""
     if "_" in text or not text.isascii():  # what Python takes for a number, and Prometheus not
-        raise ValueError(f"value {text!r:.40} is no number")
+        raise ValueError(f"value {text!r:.40} is not a number")
     try:
         value = float(text)
     except ValueError:
-        raise ValueError(f"value {text!r:.40} is no number") from None
+        raise ValueError(f"value {text!r:.40} is not a number") from None
     return int(value) if value.is_integer() else value
 
 
 def gpu_id_of(labels: Mapping[str, str]) -> str:
-    """Return what tells this GPU from all others; "" where nothing does."""
+    """Return the unique id of this GPU; "" where there is none."""
     return labels.get("UUID", "") or labels.get("uuid", "")
 
 
@@ -131,7 +131,7 @@ def _unescape(found: re.Match[str]) -> str:
 def _value(body: str) -> float:
     words = body.split()
     if not 1 <= len(words) <= 2:
-        raise ValueError("a value is wanted, and a timestamp at most")
+        raise ValueError("expected a value, and at most a timestamp")
     if len(words) == 2:
         number(words[1])
     return number(words[0])
@@ -139,6 +139,6 @@ def _value(body: str) -> float:
 
 def _check_exemplar(text: str) -> None:
     if not text.startswith("{"):
-        raise ValueError("what follows on # is no exemplar")
+        raise ValueError("the text after # is not an exemplar")
     _, end = _labels(text, 1)
     _value(text[end:])

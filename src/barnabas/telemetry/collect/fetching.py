@@ -1,7 +1,7 @@
-"""One GET request with one deadline: connecting, TLS, headers and body together.
+"""Sends one HTTP GET request under a single deadline for connecting, TLS, headers and body.
 
-A socket's own timeout begins anew with every byte, so that a server which trickles would hold a
-reader for ever. Here every read is given what is left of the whole.
+A socket's own timeout restarts with every byte, so a server that sends slowly would block a
+reader forever. Here every read gets what is left of the whole deadline.
 
 An answer is complete or it is an error: a body that is shorter than its Content-Length, or chunks
 that end early, are refused. Redirects are not followed, and proxies not used: exporters have none.
@@ -46,11 +46,13 @@ def get(url: str, access: Access, *, timeout_s: float, bytes_max: int) -> bytes:
             wire.sendall(request)
             return _body(wire, deadline_s, bytes_max)
     except TimeoutError:
-        raise FetchError(f"no whole answer within {timeout_s:g} s") from None
+        raise FetchError(f"no complete response within {timeout_s:g} s") from None
     except ssl.SSLCertVerificationError as error:
         raise FetchError(f"its certificate is not trusted: {error.verify_message}") from error
     except IncompleteRead as error:
-        raise FetchError(f"the answer was cut short after {len(error.partial):,} bytes") from error
+        raise FetchError(
+            f"the response was cut short after {len(error.partial):,} bytes"
+        ) from error
     except AccessError as error:
         raise FetchError(str(error)) from error
     except (OSError, ValueError, HTTPException) as error:
@@ -71,7 +73,9 @@ def _request(parts: SplitResult, access: Access) -> bytes:
     header = access.header()
     if header:
         if not header.isprintable():
-            raise FetchError("the user, password or token holds letters that no header can")
+            raise FetchError(
+                "the user, password or token holds characters that an HTTP header cannot"
+            )
         lines.append(f"Authorization: {header}")
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
@@ -102,9 +106,9 @@ def _body(wire: socket.socket, deadline_s: float, bytes_max: int) -> bytes:
             pieces.append(piece)
             size += len(piece)
             if size > bytes_max:
-                raise FetchError(f"the answer is larger than {bytes_max:,} bytes")
+                raise FetchError(f"the response is larger than {bytes_max:,} bytes")
         if answer.length:
-            raise FetchError(f"the answer was cut short: {size:,} of {declared:,} bytes came")
+            raise FetchError(f"the response was cut short: {size:,} of {declared:,} bytes came")
         return b"".join(pieces)
     finally:
         answer.close()

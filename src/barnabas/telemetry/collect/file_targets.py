@@ -1,11 +1,11 @@
-"""Targets from a file that is read again when it changes, in the format of Prometheus' file_sd.
+"""Reads scrape targets from a file in Prometheus' file_sd format, again whenever the file changes.
 
     - targets: [gpu-node-1:9400, gpu-node-2:9400]
       labels: {rack: r7, __scheme__: https, __metrics_path__: /metrics}
 
 JSON where the name ends in .json, YAML otherwise. Labels that begin with `__` are not for samples:
 two of them say how to ask, the others are left out. A file that cannot be read leaves the targets
-as they are; that is told once.
+as they are; the collector reports that once.
 """
 
 import json
@@ -28,7 +28,7 @@ class TargetsError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """A target that was found, before it is known how to get in."""
+    """A target that was found, before its credentials are known."""
 
     address: str
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -46,7 +46,7 @@ def parse_targets(text: str, *, is_json: bool) -> list[Found]:
     if groups is None:
         return []
     if not isinstance(groups, list):
-        raise TargetsError("a list of groups is wanted, each with `targets` and `labels`")
+        raise TargetsError("expected a list of groups, each with `targets` and `labels`")
     return [found for group in groups for found in _group(group)]
 
 
@@ -105,7 +105,7 @@ def _group(group: object) -> list[Found]:
     found = []
     for address in group["targets"]:
         if not isinstance(address, str):
-            raise TargetsError(f"target {address!r:.60} is no text; write HOST:PORT")
+            raise TargetsError(f"target {address!r:.60} is not text; write HOST:PORT")
         how = {"scheme": labels.get(SCHEME_LABEL, ""), "path": labels.get(PATH_LABEL, "")}
         found.append(Found(address=address, labels=shown, **how))
     return found
@@ -113,10 +113,10 @@ def _group(group: object) -> list[Found]:
 
 def _labels(labels: object) -> dict[str, str]:
     if not isinstance(labels, dict):
-        raise TargetsError(f"`labels` is to be a mapping, not {labels!r:.60}")
+        raise TargetsError(f"`labels` must be a mapping, not {labels!r:.60}")
     for name, value in labels.items():
         if not isinstance(name, str) or not LABEL_NAME.fullmatch(name):
-            raise TargetsError(f"{name!r:.60} is no name of a label")
+            raise TargetsError(f"{name!r:.60} is not a label name")
         if not isinstance(value, str | int | float) or isinstance(value, bool):
-            raise TargetsError(f"label {name} is to be text, not {value!r:.60}")
+            raise TargetsError(f"label {name} must be text, not {value!r:.60}")
     return {name: str(value) for name, value in labels.items()}

@@ -1,4 +1,4 @@
-"""Files of telemetry: plain or gzipped, at rest or still growing, of any CSV layout."""
+"""Opens telemetry files: plain or gzipped, complete or still growing, in any of the CSV layouts."""
 
 import gzip
 import os
@@ -115,7 +115,7 @@ def read_rows(
     """
     first = next(lines, None)
     if first is None:
-        raise InputError(f"{where} is empty; a header is wanted")
+        raise InputError(f"{where} is empty; expected a header")
     lines = chain([first], lines)
     try:
         chosen = _layout(layout, first[1])

@@ -1,4 +1,4 @@
-"""Pods of dcgm-exporter as targets: the API server is asked for a list of them from time to time.
+"""Discovers dcgm-exporter pods as scrape targets by listing them at the Kubernetes API server.
 
 Inside a cluster the address of the API server comes from the environment; token and certificate are
 those of the pod's service account, which needs `list` on `pods` in the namespace. A pod is a
@@ -30,7 +30,7 @@ LIST_BYTES_MAX = 64 << 20
 PODS_A_PAGE = 500
 PAGES_MAX = 1_000
 GONE = 410
-"""The list changed too much while it was read page by page: it must be asked for anew."""
+"""The list changed too much while it was read page by page: it must be listed again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class PodSettings:
     refresh_s: float = REFRESH_S
 
     def access(self) -> Access:
-        """Return how to get in; outside of a cluster there may be neither token nor certificate."""
+        """Return the credentials; outside of a cluster there may be none."""
         token_file = self.token_file if Path(self.token_file).exists() else ""
         ca_file = self.ca_file if Path(self.ca_file).exists() else ""
         return Access(token_file=token_file, ca_file=ca_file)
@@ -64,7 +64,7 @@ def api_address(environment: Mapping[str, str]) -> str:
     port = environment.get("KUBERNETES_SERVICE_PORT", "443")
     if not host:
         raise TargetsError(
-            "this is no pod of a cluster (KUBERNETES_SERVICE_HOST is not set); "
+            "this process does not run in a Kubernetes pod (KUBERNETES_SERVICE_HOST is not set); "
             "name the API server as `api` under `kubernetes` in the file of --settings"
         )
     return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
@@ -126,7 +126,7 @@ def list_pods(settings: PodSettings, fetch: Callable[[str], bytes]) -> list[Foun
             found, after = [], ""
             continue
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise FetchError(f"the answer is no list of pods ({error!r:.80})") from error
+            raise FetchError(f"the response is not a list of pods ({error!r:.80})") from error
         if not after:
             return found
     raise FetchError(f"the list has no end after {PAGES_MAX:,} pages")
@@ -158,7 +158,7 @@ class PodTargets:
         return self._found
 
     def close(self) -> None:
-        """Ask no more."""
+        """Stop the thread that lists pods."""
         self._closed.set()
 
     def refresh(self) -> None:

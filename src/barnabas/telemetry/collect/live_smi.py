@@ -1,4 +1,4 @@
-"""A running nvidia-smi: its CSV, line by line, as it comes.
+"""Runs nvidia-smi and reads its CSV output line by line.
 
 Drivers differ in the fields they know, and refuse a query for one they do not. The refusal names
 the field, so the query is asked again without it.

@@ -1,4 +1,4 @@
-"""Long CSV, one row a metric, as dumps of Prometheus are kept.
+"""Reads long CSV with one row per metric, the layout of Prometheus dumps.
 
     timestamp,metric_name,gpu_id,device,uuid,modelName,Hostname,container,pod,namespace,value,labels_raw
 
@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 
 from barnabas.telemetry.collect.exposition import parse_labels, snapshot_of
 from barnabas.telemetry.samples import mig
-from barnabas.telemetry.samples.messages import MODEL_LABEL, Snapshot, parse_time
 from barnabas.telemetry.samples.readings import Reading, Refusal, Tally, is_no_value
+from barnabas.telemetry.samples.sample_messages import MODEL_LABEL, Snapshot, parse_time
 
 REQUIRED = ("timestamp", "metric_name", "value")
 LABEL_BY_COLUMN = {
@@ -94,7 +94,7 @@ def _number(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise ValueError(f"value {text!r:.40} is no number") from None
+        raise ValueError(f"value {text!r:.40} is not a number") from None
     if math.isinf(value):
-        raise ValueError(f"value {text!r:.40} is no number")
+        raise ValueError(f"value {text!r:.40} is not a number")
     return int(value) if value.is_integer() else value

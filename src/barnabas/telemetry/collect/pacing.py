@@ -1,4 +1,4 @@
-"""When to send what: the recorded gaps between samples, divided by the speed.
+"""Paces a replay: the recorded gaps between samples, divided by the speed.
 
 The clock is handed in, so that an hour of replay is a moment in a test.
 """
@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from barnabas.telemetry.samples.messages import Snapshot
 from barnabas.telemetry.samples.readings import Reading, Refusal
+from barnabas.telemetry.samples.sample_messages import Snapshot
 
 LONE_SAMPLE_GAP_MS = 1_000
 MAX_SPEED = 0.0
 """Stands for "as fast as possible"."""
 NAP_S = 0.25
-"""The longest sleep at a stretch: whoever waits wants to draw progress meanwhile."""
+"""The longest single sleep, so that the caller can draw its progress meanwhile."""
 
 
 class Clock(Protocol):

@@ -1,4 +1,4 @@
-"""The way into the topics: what messages carry, and the account of them.
+"""Encodes samples as messages for the topics, and counts what was sent, refused and lost.
 
 `delivering` sees to it that they arrive.
 """
@@ -12,9 +12,14 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 from barnabas.telemetry.collect.delivering import Account, Delivery
 from barnabas.telemetry.collect.spool import Letter
 from barnabas.telemetry.collect.vitals import Totals
-from barnabas.telemetry.samples.messages import Message, format_time
 from barnabas.telemetry.samples.readings import Refusal
-from barnabas.telemetry.samples.refusals import Coordinates, Fault, Reason, dead_letter_headers
+from barnabas.telemetry.samples.sample_messages import Message, format_time
+from barnabas.telemetry.samples.sample_refusals import (
+    Coordinates,
+    Fault,
+    Reason,
+    dead_letter_headers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -53,7 +58,7 @@ def ensure_topic(
     if answer.result()[TIME_TYPE].value == APPEND_TIME:
         return None
     return (
-        f"Topic {topic} keeps the producers' times, so wrong clocks cannot be told; "
+        f"Topic {topic} keeps the producers' timestamps, so wrong clocks cannot be detected; "
         f"`barnabas config set topic {topic} {TIME_TYPE}={APPEND_TIME}` mends that"
     )
 
@@ -127,5 +132,5 @@ class Publisher:
         self.delivery.finish(tick)
 
     def give_up(self, patience_s: float) -> None:
-        """Stop waiting after a moment for what is on its way."""
+        """Stop waiting after a moment for messages in flight."""
         self.delivery.give_up(patience_s)

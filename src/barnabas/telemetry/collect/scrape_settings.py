@@ -1,4 +1,4 @@
-"""Settings of a collector from a YAML file: where targets come from, and how to get in.
+"""Reads the collector's YAML settings: where targets come from, and how to authenticate to them.
 
     files: [targets.yml]              # as --targets
     kubernetes:                       # as --kubernetes
@@ -160,7 +160,7 @@ def _access(rule: Mapping[str, Any], folder: Path) -> Access:
 
 def _mapping(value: object, what: str, allowed: Iterable[str]) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ScrapeSettingsError(f"{what} is to be a mapping, not {type(value).__name__}")
+        raise ScrapeSettingsError(f"{what} must be a mapping, not {type(value).__name__}")
     known = list(allowed)
     for name in value:
         if name not in known:
@@ -172,7 +172,7 @@ def _mapping(value: object, what: str, allowed: Iterable[str]) -> dict[str, Any]
 
 def _list(value: object, what: str) -> list[Any]:
     if not isinstance(value, list):
-        raise ScrapeSettingsError(f"{what} is to be a list, not {type(value).__name__}")
+        raise ScrapeSettingsError(f"{what} must be a list, not {type(value).__name__}")
     return value
 
 
@@ -183,5 +183,5 @@ def _texts(value: object, what: str) -> list[str]:
 def _text(value: object, what: str) -> str:
     if not isinstance(value, str):
         # The value is not repeated: it may be a secret.
-        raise ScrapeSettingsError(f"{what} is to be text, not {type(value).__name__}; quote it")
+        raise ScrapeSettingsError(f"{what} must be text, not {type(value).__name__}; quote it")
     return value

@@ -1,4 +1,4 @@
-"""Scrapes exporters, round after round; one that is slow or down holds up no other.
+"""Scrapes exporters in rounds; an exporter that is slow or down does not delay the others.
 
 Scrapes run on threads, each with one deadline for the whole of it. Answers are handed on as they
 come. Exporters that did not answer the time before are asked last. A round whose time has passed
@@ -13,12 +13,12 @@ from math import ceil
 from queue import Empty, SimpleQueue
 from threading import Thread
 
+from barnabas.telemetry.collect.exporter_pages import PageReader, problem
 from barnabas.telemetry.collect.fetching import FetchError, get
 from barnabas.telemetry.collect.pacing import NAP_S, Clock
-from barnabas.telemetry.collect.pages import PageReader, problem
 from barnabas.telemetry.collect.targets import Target
-from barnabas.telemetry.samples.messages import Tick
 from barnabas.telemetry.samples.readings import Reading, Refusal, Tally
+from barnabas.telemetry.samples.sample_messages import Tick
 
 SCRAPE_TIMEOUT_S = 10.0
 THREADS_MAX = 256
@@ -77,7 +77,7 @@ Scraped = Reading | Outage | Recovery | Scrape | Round | Tick
 
 
 def fetch(target: Target, timeout_s: float) -> Page | Outage:
-    """Get one page; whatever goes wrong is a value."""
+    """Get one page; a failure is returned as a value."""
     began_s = time.monotonic()
     try:
         body = get(target.url, target.access, timeout_s=timeout_s, bytes_max=PAGE_BYTES_MAX)
@@ -122,7 +122,7 @@ class Scrapers:
             return None
 
     def close(self) -> None:
-        """Let the threads go, each after its present scrape."""
+        """Stop the threads, each after its present scrape."""
         for _ in range(self._threads):
             self._jobs.put(None)
 
@@ -162,7 +162,7 @@ class Scraping:
         """Scrapes that were begun and have not ended."""
 
     def __iter__(self) -> Iterator[Scraped]:
-        """Scrape all exporters at once, every interval, for ever or a number of rounds.
+        """Scrape all exporters at once, every interval, forever or for a number of rounds.
 
         Where none answers, a tick takes the place of the samples: time goes on, and the pipeline
         must get to know that everything is missing.

@@ -1,4 +1,4 @@
-"""Messages that wait on disk for a broker: a queue of files, bounded in bytes.
+"""A disk queue for messages that wait for a broker, bounded in bytes.
 
 A segment is a file of up to `SEGMENT_BYTES`. Messages are appended to the newest; the oldest is
 sent as a whole and removed once all of it is delivered, so that a crash repeats one segment at
@@ -148,7 +148,7 @@ class Spool:
         return self._delete(number)
 
     def close(self) -> None:
-        """Let go of the folder; what it holds is for the next process."""
+        """Release the folder; the next process sends what it holds."""
         self._seal()
         self._lock.close()
 

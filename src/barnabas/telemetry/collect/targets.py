@@ -1,8 +1,8 @@
-"""What is scraped: an address, labels for its samples, and how to get in.
+"""A scrape target: its address, the labels for its samples, and its credentials.
 
 A password in an address is taken out of it at once and used for basic authentication: `Target.url`
-is what is printed, sent and exported, and never holds one. Files with secrets are read anew with
-every scrape, as they are replaced while the collector runs.
+is what is printed, sent and exported, and never holds one. Files with secrets are read again at
+every scrape, since they are replaced while the collector runs.
 """
 
 import base64
@@ -85,9 +85,9 @@ def endpoint(
         parts = urlsplit(text if "//" in text else f"{scheme}://{text}")
         host, port = parts.hostname, parts.port
     except ValueError as error:
-        raise EndpointError(f"{shown!r} is no address ({error}); {_ADVICE}") from None
+        raise EndpointError(f"{shown!r} is not an address ({error}); {_ADVICE}") from None
     if parts.scheme not in {"http", "https"} or not host:
-        raise EndpointError(f"{shown!r} is no address; {_ADVICE}")
+        raise EndpointError(f"{shown!r} is not an address; {_ADVICE}")
     if port is None and (parts.scheme == "http" or "//" not in text):
         port = DEFAULT_PORT
     name = f"[{host}]" if ":" in host else host
@@ -95,7 +95,7 @@ def endpoint(
     query = f"?{parts.query}" if parts.query else ""
     url = f"{parts.scheme}://{name}{'' if port is None else f':{port}'}{own_path}{query}"
     if not url.isascii() or not url.isprintable() or " " in url:
-        raise EndpointError(f"{shown!r} has letters that no URL has; write them as %XX")
+        raise EndpointError(f"{shown!r} has characters that a URL cannot hold; write them as %XX")
     access = Access(username=unquote(parts.username or ""), password=unquote(parts.password or ""))
     return Target(url=url, labels=dict(labels or {}), access=access)
 

@@ -1,4 +1,4 @@
-"""What a collector says about itself: metrics in Prometheus text, and its health.
+"""The collector's own metrics in Prometheus text, and its health.
 
 The collector writes, the thread of the web server reads: a lock stands between them.
 
@@ -92,7 +92,7 @@ class Vitals:
             self.totals = totals
 
     def health(self) -> tuple[bool, dict[str, object]]:
-        """Return whether the collector works, and what there is to say."""
+        """Return the health of the collector, with a sentence."""
         with self._lock:
             silent_s = time.monotonic() - self._round_at_s
             patience_s = max(STALLED_AFTER_INTERVALS * self.interval_s, STALLED_AFTER_S_MIN)

@@ -1,1 +1,1 @@
-"""What windows mean: rules, thresholds, findings, alerts, and how right they are."""
+"""Findings: rules and thresholds over windows, alerts, and an evaluation of their accuracy."""

@@ -1,13 +1,13 @@
-"""One message for the cards of a node and namespace that have the same finding.
+"""Groups alerts: one message for all cards of a node and namespace that have the same finding.
 
     step(groups, alerts, now, thresholds) -> groups', messages
 
 `alerts` tells what happened to single cards. Here cards of one host, namespace and finding become a
-group, and the group is told:
+group, and the group is announced:
 
     a first card is raised             raised      lists the cards that were raised with it
     more cards are raised              raised      together, every group_every_s at most
-    a card grows graver                raised      at once
+    a card's severity grows            raised      at once
     a card's alert is repeated         still       once for all of them, with the cards of now
     some cards clear                   (nothing)   the next message no longer lists them
     the last card clears               cleared     lists the cards of the last message
@@ -33,7 +33,7 @@ NAMED_MAX = 16
 
 
 class GroupKey(NamedTuple):
-    """What cards must share to be told together."""
+    """What cards must share to be announced in one message."""
 
     finding: str
     hostname: str
@@ -52,18 +52,18 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Cards that are told together."""
+    """Cards that are announced in one message."""
 
-    told: Alert
+    announced: Alert
     """The last message."""
-    told_at: int
+    announced_at: int
     members: Mapping[str, Member]
     """The cards that stand, by GPU."""
 
     @property
-    def has_untold(self) -> bool:
+    def has_unannounced(self) -> bool:
         """Whether cards were raised since the last message."""
-        return not self.members.keys() <= set(self.told.gpus)
+        return not self.members.keys() <= set(self.announced.gpus)
 
 
 Groups = Mapping[GroupKey, Group]
@@ -72,11 +72,11 @@ Groups = Mapping[GroupKey, Group]
 def step(
     groups: Groups, alerts: Iterable[Alert], now: int, thresholds: Thresholds
 ) -> tuple[Groups, list[Alert]]:
-    """Take in what one window told about single cards; `now` is the end of the window."""
+    """Apply the alerts of single cards in one window; `now` is the end of the window."""
     messages: list[Alert] = []
     changes = _changes(groups, alerts, messages)
     for key, group in groups.items():
-        if group.has_untold:
+        if group.has_unannounced:
             changes.setdefault(key, [])
     if not changes:
         return groups, messages
@@ -112,7 +112,7 @@ def _changes(
 
 
 def _home(alert: Alert) -> GroupKey | None:
-    """Return the group that a card joins; None where it is told alone.
+    """Return the group that a card joins; None where it is announced alone.
 
     A card that is repeated or cleared without a group was raised before groups were kept.
     """
@@ -133,17 +133,17 @@ def _changed(
             flaps = alert.state == State.FLAPPING or (before is not None and before.is_flapping)
             members[alert.gpu_id] = Member(alert, flaps)
     if group is None:
-        told = _message(None, members, _raised(members))
-        return Group(told, now, members), told
+        announced = _message(None, members, _raised(members))
+        return Group(announced, now, members), announced
     if not members:
-        last_seen = max(each.last_seen for each in (group.told, *news))
-        return None, group.told._replace(state=State.CLEARED.value, last_seen=last_seen)
+        last_seen = max(each.last_seen for each in (group.announced, *news))
+        return None, group.announced._replace(state=State.CLEARED.value, last_seen=last_seen)
     state = _state(group, members, news, now, thresholds)
     if state is None:
-        return Group(group.told, group.told_at, members), None
+        return Group(group.announced, group.announced_at, members), None
     other = next((each for each in news if _is_other_event(group, each)), None)
-    told = _message(group.told, members, state, other)
-    return Group(told, now, members), told
+    announced = _message(group.announced, members, state, other)
+    return Group(announced, now, members), announced
 
 
 def _state(
@@ -153,13 +153,13 @@ def _state(
     now: int,
     thresholds: Thresholds,
 ) -> State | None:
-    """Return what is to be told of a group that stands, if anything."""
-    if any(_rank(each.alert) > _rank(group.told) for each in members.values()):
+    """Return the state to announce for an open group, None where there is nothing to announce."""
+    if any(_rank(each.alert) > _rank(group.announced) for each in members.values()):
         return _raised(members)
     if any(_is_other_event(group, each) for each in news):
         return State.STILL
-    silent = now - group.told_at
-    if not members.keys() <= set(group.told.gpus) and silent >= us(thresholds.group_every_s):
+    silent = now - group.announced_at
+    if not members.keys() <= set(group.announced.gpus) and silent >= us(thresholds.group_every_s):
         return _raised(members)
     # Cards that were raised at different times are repeated at different times: the first speaks.
     is_repeated = any(each.state == State.STILL for each in news)
@@ -178,22 +178,22 @@ def _is_other_event(group: Group, alert: Alert) -> bool:
 
 
 def _message(
-    told: Alert | None, members: Mapping[str, Member], state: State, about: Alert | None = None
+    announced: Alert | None, members: Mapping[str, Member], state: State, about: Alert | None = None
 ) -> Alert:
-    """Return a message about a card, or the gravest, that lists all of them."""
+    """Return a message about one card, by default the most severe, that lists all of them."""
     latest = [members[gpu].alert for gpu in sorted(members)]
-    gravest = max(latest, key=_rank)
-    origin = told or latest[0]
-    return (about or gravest)._replace(
+    most_severe = max(latest, key=_rank)
+    origin = announced or latest[0]
+    return (about or most_severe)._replace(
         alert_id=origin.alert_id,
         state=state.value,
-        severity=max((origin, gravest), key=_rank).severity,
+        severity=max((origin, most_severe), key=_rank).severity,
         gpu_id=origin.gpu_id,
         hostname=origin.hostname,
         namespace=origin.namespace,
         first_seen=min(each.first_seen for each in (origin, *latest)),
         last_seen=max(each.last_seen for each in (origin, *latest)),
-        message=_sentence(about or gravest, [each.gpu_id for each in latest]),
+        message=_sentence(about or most_severe, [each.gpu_id for each in latest]),
         gpus=tuple(each.gpu_id for each in latest),
     )
 

@@ -1,4 +1,4 @@
-"""From findings to alerts: a state machine for each GPU and finding.
+"""Derives alerts from findings, with a state machine for each GPU and finding.
 
     step(standing, findings, seen, thresholds) -> standing', alerts
 
@@ -6,13 +6,13 @@
                               |                           |    |
                               +--gone--> (nothing)        +still+  every still_every_s
 
-An alert that would be raised for the `flap_raises`-th time within `flap_within_s` is told as
+An alert that would be raised for the `flap_raises`-th time within `flap_within_s` is announced as
 flapping instead. A flapping alert stands until its finding was gone for `flap_calm_s`: a load that
 starts and stops all day is one alert, not hundreds.
 
-Critical findings and events of weight are raised with their first window. A finding that grows
-graver, or an event with another code, is told at once. Findings of level info about events (an XID
-that is the job's own fault) never alert.
+Critical findings and events of weight are raised with their first window. A finding that grows more
+severe, or an event with another code, is announced at once. Findings of level info about events (an
+XID that is the job's own fault) never alert.
 
 Time is the subject's own: a card that stops reporting neither clears nor repeats what it said
 before; that it is missing is an alert of its own. Nothing here depends on the clock of a machine,
@@ -87,9 +87,9 @@ class Standing:
     latest: Finding
     first_seen: int
     severity: str
-    """The gravest so far."""
-    told_at: int | None = None
-    """When it was last told; None while it is pending or at rest."""
+    """The highest severity so far."""
+    announced_at: int | None = None
+    """When it was last announced; None while it is pending or at rest."""
     phase: Phase = Phase.PENDING
     raises: tuple[int, ...] = ()
     """When it was raised lately, oldest first; the present raise included."""
@@ -109,7 +109,7 @@ def step(
     """
     after = dict(standing)
     alerts: list[Alert] = []
-    for finding in _gravest(findings):
+    for finding in _most_severe(findings):
         key = (finding.gpu_id, finding.finding)
         after[key], alert = _found(standing.get(key), finding, interval_s, thresholds)
         alerts += [alert] if alert else []
@@ -129,8 +129,8 @@ def key_of(alert: Alert) -> str:
     return f"{alert.gpu_id}/{alert.finding}"
 
 
-def _gravest(findings: Iterable[Finding]) -> Iterable[Finding]:
-    """Return one finding for each GPU and name: of several XIDs in a window, the gravest."""
+def _most_severe(findings: Iterable[Finding]) -> Iterable[Finding]:
+    """Return one finding for each GPU and name: of several XIDs in a window, the most severe."""
     chosen: dict[Key, Finding] = {}
     for finding in findings:
         key = (finding.gpu_id, finding.finding)
@@ -152,14 +152,14 @@ def _found(
     elif is_event(finding.finding) and _rank(finding.severity) < _rank(before.severity):
         return before, None
     else:
-        gravest = max(before.severity, finding.severity, key=_rank)
-        now = replace(before, latest=finding, severity=gravest)
+        most_severe = max(before.severity, finding.severity, key=_rank)
+        now = replace(before, latest=finding, severity=most_severe)
     state = _news(before, now, interval_s, thresholds)
     if state is None:
         return now, None
     if now.phase is Phase.PENDING:
         now, state = _raised(now, thresholds)
-    now = replace(now, told_at=finding.window_end)
+    now = replace(now, announced_at=finding.window_end)
     return now, _tell(now, state)
 
 
@@ -184,14 +184,14 @@ def _news(
     interval_s: Callable[[str], float],
     thresholds: Thresholds,
 ) -> State | None:
-    """Return what is to be told about a finding that was seen, if anything."""
+    """Return what to announce about a finding that was seen, None where there is nothing."""
     finding = now.latest
-    if before is None or before.told_at is None:
+    if before is None or before.announced_at is None:
         return State.RAISED if _lasted(now, interval_s(finding.gpu_id), thresholds) else None
     if now.severity != before.severity:
         return State.RAISED
     is_other_event = is_event(finding.finding) and finding.value != before.latest.value
-    is_due = finding.window_end - before.told_at >= _repeat_us(now, thresholds)
+    is_due = finding.window_end - before.announced_at >= _repeat_us(now, thresholds)
     return State.STILL if is_other_event or is_due else None
 
 
@@ -225,10 +225,11 @@ def _not_found(
         keep = seen is not None and _recent(before.raises, seen, thresholds)
         return (before if keep else None), None
     if seen is None or seen - before.latest.window_end >= _clear_us(before, thresholds):
-        return _gone(before, seen), None if before.told_at is None else _tell(before, State.CLEARED)
-    if before.told_at is None or seen - before.told_at < _repeat_us(before, thresholds):
+        cleared = None if before.announced_at is None else _tell(before, State.CLEARED)
+        return _gone(before, seen), cleared
+    if before.announced_at is None or seen - before.announced_at < _repeat_us(before, thresholds):
         return before, None
-    now = replace(before, told_at=seen)
+    now = replace(before, announced_at=seen)
     return now, _tell(now, State.STILL)
 
 
@@ -236,7 +237,7 @@ def _gone(before: Standing, seen: int | None) -> Standing | None:
     """Return what to remember of a finding that ended; a flapping one has calmed down."""
     if seen is None or not before.raises or before.phase is Phase.FLAPPING:
         return None
-    return replace(before, phase=Phase.RESTING, told_at=None)
+    return replace(before, phase=Phase.RESTING, announced_at=None)
 
 
 def _clear_us(standing: Standing, thresholds: Thresholds) -> int:
@@ -251,7 +252,7 @@ def _rank(severity: str) -> int:
 
 
 def is_event(name: str) -> bool:
-    """Say whether a finding happens, and has no end that could be observed."""
+    """Return whether a finding happens, and has no end that could be observed."""
     return CATALOGUE[Name(name)].is_event
 
 

@@ -1,4 +1,4 @@
-"""A batch of closed windows, assessed: findings, alerts, and what to remember for the next batch.
+"""Assesses a batch of closed windows: findings, alerts, and the state for the next batch.
 
 A pure function of the state after the batch before and the rows of this one, in the order of
 event time. A batch may hold one window (live) or an hour of them (catching up); how the stream was
@@ -49,7 +49,7 @@ def assess(
 ) -> Assessment:
     """Assess windows, what the rules `found` in them, and the clocks that were wrong then."""
     findings: list[Finding] = []
-    told: list[Alert] = []
+    announced: list[Alert] = []
     found_by_end, skews_by_end = _by_end(found), _by_end(skews)
     for end, rows in sorted(_by_end(windows).items()):
         inventory, remembered = fleet.advance(
@@ -64,8 +64,8 @@ def assess(
         groups, messages = alert_groups.step(state.groups, news, end, thresholds)
         state = FleetState(inventory, standing, groups)
         findings += now
-        told += messages
-    return Assessment(state, findings, told)
+        announced += messages
+    return Assessment(state, findings, announced)
 
 
 def _by_end(rows: Iterable[Row]) -> dict[int, list[Row]]:

@@ -1,8 +1,8 @@
-"""What assessments carry from batch to batch, in the lake: three small files for each batch.
+"""Stores the state of assessments in the lake: three small files for each batch.
 
     LAKE/_work/findings-gpus/batch-0000000042.parquet        the memory of each GPU
     LAKE/_work/findings-standing/batch-0000000042.parquet    alerts: pending, standing, at rest
-    LAKE/_work/findings-groups/batch-0000000042.parquet      the cards that are told together
+    LAKE/_work/findings-groups/batch-0000000042.parquet      the groups of cards
 
 Batch N starts from the state after batch N-1 and leaves its own. A batch that runs again after a
 crash finds the same start, comes to the same result and replaces what it wrote: that is all that
@@ -18,10 +18,10 @@ from barnabas.telemetry.findings.alert_groups import Group, GroupKey, Groups, Me
 from barnabas.telemetry.findings.alerts import Alert, Phase, Standing
 from barnabas.telemetry.findings.assessment import FleetState
 from barnabas.telemetry.findings.fleet import Fleet
-from barnabas.telemetry.findings.memory import Activity, Mark, Memory
+from barnabas.telemetry.findings.gpu_history import Activity, Mark, Memory
 from barnabas.telemetry.lake.arrow import findings_from, table_of
 from barnabas.telemetry.lake.lake import WORK, Lake, batch_name
-from barnabas.telemetry.lake.tables import FINDINGS
+from barnabas.telemetry.lake.lake_tables import FINDINGS
 
 GPUS = f"{WORK}/findings-gpus"
 STANDING = f"{WORK}/findings-standing"
@@ -135,7 +135,7 @@ def _memory(row: dict[str, Any]) -> Memory:
 def _standing_table(standing: list[Standing]) -> pa.Table:
     table = table_of([each.latest for each in standing], FINDINGS)
     rows = [
-        (each.first_seen, each.severity, each.told_at, each.phase.value, each.raises)
+        (each.first_seen, each.severity, each.announced_at, each.phase.value, each.raises)
         for each in standing
     ]
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(_STANDING)
@@ -160,14 +160,14 @@ def _standing(table: pa.Table) -> list[Standing]:
 
 
 def _phase(row: dict[str, Any]) -> Phase:
-    """Return the phase; a row of an earlier version is raised once it was told."""
-    is_told = row["told_at"] is not None
-    return Phase(row.get("phase", Phase.RAISED if is_told else Phase.PENDING))
+    """Return the phase; a row of an earlier version counts as raised once it was announced."""
+    is_announced = row["told_at"] is not None
+    return Phase(row.get("phase", Phase.RAISED if is_announced else Phase.PENDING))
 
 
 def _group_table(groups: Groups) -> pa.Table:
     texts = [
-        json.dumps([key, group.told, group.told_at, list(group.members.values())])
+        json.dumps([key, group.announced, group.announced_at, list(group.members.values())])
         for key, group in groups.items()
     ]
     return pa.table([pa.array(texts, pa.string())], schema=_GROUPS)
@@ -176,10 +176,10 @@ def _group_table(groups: Groups) -> pa.Table:
 def _groups(table: pa.Table) -> Groups:
     found = {}
     for text in table.column("group").to_pylist():
-        key, told, told_at, members = json.loads(text)
+        key, announced, announced_at, members = json.loads(text)
         cards = [Member(_alert(alert), flaps) for alert, flaps in members]
         found[GroupKey(*key)] = Group(
-            _alert(told), told_at, {each.alert.gpu_id: each for each in cards}
+            _alert(announced), announced_at, {each.alert.gpu_id: each for each in cards}
         )
     return found
 

@@ -1,4 +1,4 @@
-"""What a card waits for in a window: its memory, PCIe or NVLink, as conditions over gold rows.
+"""Conditions over gold rows that say what a card waits for: its memory, PCIe or NVLink.
 
 Profiling counters decide where they are sampled. Without them, memory is judged by nvidia-smi's
 utilization.memory, and links not at all: nvidia-smi has no column for their traffic.

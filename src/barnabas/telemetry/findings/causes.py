@@ -1,4 +1,4 @@
-"""Why a job stopped, in one sentence, and whether trying again can help.
+"""Explains in one sentence why a job stopped, and decides whether a retry can help.
 
 Spark wraps what happened in layers of its own: a query's exception holds a Python traceback inside
 a Java stack inside a sentence. The innermost Python error is the cause; where there is none, the
@@ -61,7 +61,7 @@ _AWAY_WORDS = (
     "Connection reset",
     "Broker transport failure",
     "No broker answered",
-    "where nobody answers",
+    "where no broker answers",
     "timed out",
 )
 _DIED = ("DeliveryError",)

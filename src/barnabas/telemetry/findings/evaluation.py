@@ -1,4 +1,4 @@
-"""How good the findings are, measured against labels that say what was true.
+"""Measures precision and recall of findings against labels that say what was true.
 
 A label names a GPU, a finding and a span of time; an optional one may be reported and may be left
 out. By windows of one GPU:
@@ -232,7 +232,7 @@ def _score(
     for label in labels:
         labels_by_gpu[label.gpu_id].append(label)
     right = sum(_is_right(each, labels_by_gpu[each.gpu_id], allowed) for each in reported)
-    told = {(each.gpu_id, each.start) for each in reported}
+    found = {(each.gpu_id, each.start) for each in reported}
     required = [label for label in labels if not label.is_optional]
     duties = [label for label in required if label.gpu_id not in coarse]
     due = set() if CATALOGUE[name].is_event else set(_due(duties, windows, allowed))
@@ -242,7 +242,7 @@ def _score(
         right=right,
         wrong=len(reported) - right,
         due=len(due),
-        met=len(due & told),
+        met=len(due & found),
         episodes=len(shown),
         episodes_met=sum(_is_noticed(label, reported, allowed) for label in shown),
         not_looked_for=len(required) - len(duties),

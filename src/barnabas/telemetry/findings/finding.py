@@ -1,4 +1,4 @@
-"""A finding and a window as plain values, for what is worked out on the driver.
+"""Data classes for a finding and a window, for the work on the driver.
 
 Times are whole microseconds since 1970, as Spark and Arrow keep them: no time zones, cheap to
 compare, the same on every machine.

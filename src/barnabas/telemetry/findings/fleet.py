@@ -1,7 +1,7 @@
-"""The inventory of GPUs: who reported when, and who fell silent.
+"""The inventory of GPUs: when each last reported, and which are missing.
 
 Time is event time: the end of the newest window. A fleet that stops altogether has no newer window
-and raises nothing here; whoever watches the pipeline sees that no batches come.
+and raises nothing here; the supervisor of the pipeline shows that no batches come.
 
 When every card of a host is silent, the news is the host: the cards keep their findings, but one
 alert speaks for them.
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from barnabas.telemetry.findings.finding import SECOND_US, Finding, Window, us
-from barnabas.telemetry.findings.memory import Memory, report, step
+from barnabas.telemetry.findings.gpu_history import Memory, report, step
 from barnabas.telemetry.findings.skew import Skew
 from barnabas.telemetry.findings.thresholds import STANDS_INTERVALS, Thresholds
 from barnabas.telemetry.samples.catalogue import Name
@@ -52,7 +52,8 @@ class Fleet:
 def advance(
     fleet: Fleet, windows: Iterable[Window], thresholds: Thresholds, skews: Iterable[Skew] = ()
 ) -> tuple[Fleet, list[Finding]]:
-    """Take in the rows of one window; return the findings that memory gives, silence included."""
+    """Apply the rows of one window; return the findings that need history, missing cards
+    included."""
     gpus = dict(fleet.gpus)
     found: list[Finding] = []
     start = end = 0
@@ -75,14 +76,14 @@ def advance(
 
 
 def _last(memory: Memory) -> int:
-    """Return when a card last said anything, at whatever time it thought it was."""
+    """Return when a card last reported, whatever its own clock said."""
     return max(memory.seen, memory.heard)
 
 
 def _take_skew(
     gpus: dict[str, Memory], skew: Skew, start: int, end: int, thresholds: Thresholds
 ) -> list[Finding]:
-    """Return what a wrong clock is worth; the card is not missing, as it is heard of.
+    """Return the finding for a wrong clock; the card is not missing, since its samples arrive.
 
     A card that was refused for its clock and has samples in time has sent some of them twice.
     """
@@ -98,18 +99,18 @@ def _take_skew(
 
 
 def alerted(fleet: Fleet, findings: Iterable[Finding]) -> list[Finding]:
-    """Return the findings as alerts should tell them: one for a host that is silent as a whole."""
-    told: list[Finding] = []
+    """Return the findings to alert on: a single one for a host whose cards are all silent."""
+    alerts: list[Finding] = []
     silent: defaultdict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
         if finding.finding == Name.MISSING and finding.hostname:
             silent[finding.hostname].append(finding)
         else:
-            told.append(finding)
+            alerts.append(finding)
     sizes = _host_sizes(fleet) if silent else {}
     for hostname, cards in silent.items():
-        told += [_host(hostname, cards)] if sizes[hostname] == len(cards) > 1 else cards
-    return told
+        alerts += [_host(hostname, cards)] if sizes[hostname] == len(cards) > 1 else cards
+    return alerts
 
 
 def _patience(memory: Memory, thresholds: Thresholds) -> int:

@@ -1,8 +1,9 @@
-"""What one window of one GPU says by itself: gold rows in, findings out.
+"""Rules that need a single window of a single GPU: gold rows in, findings out.
 
 Each rule is a condition and what to report, in Spark's built-in expressions. A rule whose metrics
 were not sampled compares with null, which is no finding: it stays silent. What needs the windows
-before (XIDs, trends, stalls, silence) is in `memory`, what needs the neighbours in `peers`.
+before (XIDs, trends, stalls, silence) is in `gpu_history`, what needs other cards in
+`fleet_comparison`.
 """
 
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from barnabas.telemetry.findings import bottlenecks
 from barnabas.telemetry.findings.thresholds import Thresholds
-from barnabas.telemetry.lake import tables
+from barnabas.telemetry.lake import lake_tables
 from barnabas.telemetry.samples.catalogue import CATALOGUE, Name
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def findings(gold: "DataFrame", thresholds: Thresholds) -> "DataFrame":
     """Return the findings of rows of level gpu, one row each, in the columns of the table."""
     rows = with_findings(gold, window_rules(thresholds)).withColumn(FOUND, F.explode(FOUND))
     wanted = (F.col(f"{FOUND}.{name}") for name in _REPORTED)
-    context = (each.name for each in tables.FINDINGS if each.name not in _REPORTED)
+    context = (each.name for each in lake_tables.FINDINGS if each.name not in _REPORTED)
     return rows.select(*context, *wanted)
 
 
@@ -165,7 +166,7 @@ def _idle_instances(thresholds: Thresholds) -> Rule:
 def _launch_bound(thresholds: Thresholds) -> Rule:
     """Kernels run most of the time and yet draw no working power: launches, not work.
 
-    A card that waits for a link looks the same, and is told apart where its traffic is sampled.
+    A card that waits for a link looks the same, and is distinguished where its traffic is sampled.
     The middle sample decides on utilisation, so that a job with pauses (whose bursts do draw
     power) is not taken for one; hardly any sample may draw working power, because the mean of
     bursts and pauses is low too. A lone sample cannot tell: one in five of a job that stops

@@ -1,10 +1,10 @@
-"""How much a finding matters."""
+"""The severities of findings."""
 
 from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """What is asked of whoever reads it."""
+    """How urgently an operator should act."""
 
     INFO = "info"
     """Money or speed is lost; nothing is broken."""

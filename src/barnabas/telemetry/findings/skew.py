@@ -1,4 +1,4 @@
-"""Clocks that are wrong: measured where samples are judged, told where findings are made.
+"""Detects wrong clocks: the silver job measures the skew, the findings job reports it.
 
     silver: samples ahead of the broker's clock, samples that are late -> Skew, in the batch's note
     findings: the Skews whose window gold has closed -> clock_skew
@@ -103,7 +103,9 @@ def _thinned(skews: Iterable[Skew]) -> list[Skew]:
     for each in sorted(skews, key=lambda one: one.window_end):
         by_card[each.gpu_id].append(each)
     total = sum(map(len, by_card.values()))
-    room = max(1, SKEWS_MAX - len(by_card))  # the last window of a card may have no neighbour
+    room = max(
+        1, SKEWS_MAX - len(by_card)
+    )  # the last window of a card may have no window beside it
     count = -(-total // room)
     return [
         _together(windows[start : start + count])

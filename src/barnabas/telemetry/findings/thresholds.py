@@ -1,4 +1,4 @@
-"""Where findings begin, each number with its reason.
+"""The thresholds of findings, each with its reason.
 
 They are meant for any fleet: each follows from what the metric means or from how the hardware
 works, none from one recording.
@@ -37,7 +37,7 @@ class Thresholds:
 
     looks_busy_util_pct: float = 20.0
     """From here on a dashboard shows a card as used, so that missing power is worth a word; a
-    lightly used card deceives nobody."""
+    lightly used card misleads no reader."""
 
     working_sm_active: float = 0.5
     """Kernels that keep half of the multiprocessors occupied work, however little they draw."""
@@ -155,8 +155,8 @@ class Thresholds:
     card, and a repetition prolongs it."""
 
     flap_raises: int = 3
-    """An alert that would be raised this often within `flap_within_s` is told as flapping, once:
-    two may be chance, three are a load that starts and stops. 0 turns it off."""
+    """An alert that would be raised this often within `flap_within_s` is announced as flapping,
+    once: two may be chance, three are a load that starts and stops. 0 turns it off."""
 
     flap_within_s: float = 1800.0
     """Raises are counted over this long."""
@@ -168,8 +168,8 @@ class Thresholds:
     """How often a flapping alert is repeated."""
 
     group_every_s: float = 60.0
-    """More cards of a node and namespace with a finding that is told already are told together,
-    so often at most."""
+    """More cards of a node and namespace with a finding that is already announced are announced
+    together, so often at most."""
 
     price_per_kwh: float = 0.15
     """Money for a kWh, cooling included."""

@@ -1,4 +1,4 @@
-"""What throttling costs: the clock that a card lost to it.
+"""Computes the cost of throttling: the clock speed that a card lost to it.
 
 A card that is held back for a whole window never shows in it how fast it could go. So its clock is
 compared with the fastest that the exporter names or that the card was ever seen at.
@@ -7,7 +7,7 @@ compared with the fastest that the exporter names or that the card was ever seen
 from collections.abc import Iterable, Mapping
 
 from barnabas.telemetry.findings.finding import Finding, Window
-from barnabas.telemetry.findings.memory import Memory
+from barnabas.telemetry.findings.gpu_history import Memory
 from barnabas.telemetry.samples.catalogue import Name
 
 THROTTLED = frozenset({Name.POWER_CAPPED, Name.THERMAL_THROTTLED})

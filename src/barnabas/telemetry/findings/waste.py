@@ -1,4 +1,4 @@
-"""What idleness cost: energy, its price, and the price of the cards that did nothing.
+"""Computes the cost of idle cards: energy, its price, and the price of the card hours.
 
 Two sums that must not be added without a thought: the energy that idle cards drew is paid for each
 kWh; the hours of an idle card are paid for as capital or rent, whether or not it draws power.
@@ -23,7 +23,7 @@ MIB_A_GIB = 1_024.0
 
 
 def waste(findings: "DataFrame", by: str, thresholds: Thresholds) -> "DataFrame":
-    """Sum idle findings by host, namespace or GPU; the dearest first.
+    """Sum idle findings by host, namespace or GPU; the most expensive first.
 
     Parked memory is found in windows that are idle anyway: it adds GiB hours, not energy.
     """

@@ -1,4 +1,4 @@
-"""NVIDIA's XID codes: what each means and what it asks an operator to do.
+"""NVIDIA's XID codes: what each means and what an operator should do.
 
 `DCGM_FI_DEV_XID_ERRORS` is a gauge that holds the last code, so an XID is a change of it, not a
 sample. Codes fall into three groups: those that ask for the card to be drained, those that are the

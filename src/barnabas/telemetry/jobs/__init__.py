@@ -1,1 +1,1 @@
-"""The streaming jobs on Spark, from the topic to alerts, and what starts and watches them."""
+"""The Spark streaming jobs from the topic to alerts, and the supervisor that runs them."""

@@ -1,4 +1,4 @@
-"""The job that turns gold rows into findings and alerts: a thin `foreachBatch`.
+"""The job that turns gold rows into findings and alerts.
 
     gold_10s -> rules and peers (Spark) -> Arrow -> assess (driver) -> findings, alerts, gpu-alerts
 
@@ -21,16 +21,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pyspark.sql import functions as F  # noqa: N812
 
-from barnabas.telemetry.findings import bottlenecks, peers, rules, skew
+from barnabas.telemetry.findings import bottlenecks, rules, skew
+from barnabas.telemetry.findings import fleet_comparison as peers
 from barnabas.telemetry.findings.alerts import Alert, key_of
 from barnabas.telemetry.findings.assessment import Assessment, FleetState, assess
 from barnabas.telemetry.findings.assessment_store import StateStore
 from barnabas.telemetry.findings.finding import Window
 from barnabas.telemetry.findings.thresholds import Thresholds
 from barnabas.telemetry.jobs import batches
-from barnabas.telemetry.lake import arrow, tables
+from barnabas.telemetry.lake import arrow, lake_tables
 from barnabas.telemetry.lake.lake import NOTES, Lake, batch_name
-from barnabas.telemetry.samples import topics
+from barnabas.telemetry.samples import telemetry_topics as topics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -71,8 +72,8 @@ def write_batch(
             findings = [*assessed.findings, *next_one.findings]
             assessed = Assessment(next_one.state, findings, [*assessed.alerts, *next_one.alerts])
         files = {
-            "alerts": arrow.table_of(assessed.alerts, tables.ALERTS),
-            "findings": arrow.table_of(assessed.findings, tables.FINDINGS),
+            "alerts": arrow.table_of(assessed.alerts, lake_tables.ALERTS),
+            "findings": arrow.table_of(assessed.findings, lake_tables.FINDINGS),
         }
         for table, rows in files.items():
             lake.write_table(table, batch_name(batch_id), rows)
@@ -138,7 +139,7 @@ def record_of(alert: Alert) -> tuple[bytes, bytes]:
 def _gold(notes: "DataFrame", lake: Lake) -> "Iterator[DataFrame]":
     """Return the rows that notes speak of, in their order and in pieces of a bounded size."""
     filled = notes.where("rows > 0").select("batch", "rows").orderBy("batch").collect()
-    schema = ", ".join(f"{each.name} {each.type}" for each in tables.GOLD)
+    schema = ", ".join(f"{each.name} {each.type}" for each in lake_tables.GOLD)
     reader = notes.sparkSession.read.schema(schema)
     for group in _grouped([(f"{batch_name(each.batch)}.parquet", each.rows) for each in filled]):
         rows = reader.parquet(*(lake.path(SOURCE, name) for name in group))

@@ -1,4 +1,4 @@
-"""One micro-batch of a job, from `foreachBatch` to its note in the lake.
+"""Runs one micro-batch of a job, from `foreachBatch` to its note in the lake.
 
 Tasks write files and report on them; the driver gathers the reports and completes the batch. What a
 task writes is named after batch and partition, so that a second attempt replaces the first.
@@ -40,7 +40,8 @@ def reports(rows: "DataFrame", task: Task) -> list[Report]:
 
 
 def done_before(lake: Lake, table: str, batch_id: int, query_id: str) -> bool:
-    """Say whether the batch is complete; a crash may come between that and Spark's own commit."""
+    """Return whether the batch is complete; a crash may come between that and Spark's own
+    commit."""
     note = lake.note(table, batch_id)
     # Retention removes old notes: a new checkpoint would find room for its first batch.
     is_foreign = note is None and batch_id == 0 and lake.last_batch(table) > 0

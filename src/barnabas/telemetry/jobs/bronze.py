@@ -1,4 +1,4 @@
-"""Bronze: every record of the topic as it came, with its coordinates.
+"""The bronze job: stores every record of the topic unchanged, with its partition and offset.
 
 Nothing is read into the values, so that nothing can be wrong with them: what silver misjudges can
 be judged again from here.
@@ -11,14 +11,14 @@ import pyarrow as pa
 
 from barnabas.telemetry.jobs import batches
 from barnabas.telemetry.jobs.batches import Report
-from barnabas.telemetry.lake import tables
+from barnabas.telemetry.lake import lake_tables
 from barnabas.telemetry.lake.lake import Lake, arrow_schema, batch_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 TABLE = "bronze"
-COLUMNS = [column.name for column in tables.BRONZE]
+COLUMNS = [column.name for column in lake_tables.BRONZE]
 
 
 def write_batch(lake: Lake) -> Callable[["DataFrame", int], None]:
@@ -49,7 +49,7 @@ def _task(lake: Lake, batch_id: int) -> batches.Task:
             return {"part": part, "file": None, "rows": 0}
         name = batch_name(batch_id, part)
         rows = 0
-        with lake.writer(TABLE, name, arrow_schema(tables.BRONZE)) as writer:
+        with lake.writer(TABLE, name, arrow_schema(lake_tables.BRONZE)) as writer:
             for batch in _chain(first, records):
                 writer.write(batch)
                 rows += batch.num_rows

@@ -1,4 +1,4 @@
-"""Gold: windows of event time over silver, by Spark's own window, watermark and state.
+"""The gold job: event-time windows over silver, with Spark's own windows, watermark and state.
 
     silver -> packets -> watermark -> window and bucket of GPUs -> statistics -> gold
 
@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from barnabas.telemetry.findings.thresholds import Thresholds
 from barnabas.telemetry.jobs import batches
 from barnabas.telemetry.lake.lake import WORK, Lake, Note, batch_name
-from barnabas.telemetry.lake.tables import EDGES, GOLD, ROLLED, values_of
+from barnabas.telemetry.lake.lake_tables import EDGES, GOLD, ROLLED, values_of
 from barnabas.telemetry.windows.covering import LAST, NOTHING, Lasts, cover
 from barnabas.telemetry.windows.rollups import NEEDED, WITH_VALUES, by_gpu, with_levels
 
@@ -65,7 +65,7 @@ def samples(
 
 def windows(packets: "DataFrame", width_s: int, thresholds: Thresholds) -> "DataFrame":
     """Return windows of GPUs."""
-    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+    from pyspark.sql import functions as F  # noqa: N812 - the usual alias
 
     patience_s = thresholds.late_after_s + thresholds.ahead_s
     return (

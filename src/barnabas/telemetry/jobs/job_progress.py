@@ -1,4 +1,4 @@
-"""How far each job is, from what Spark reports, from the notes of the lake and from the broker.
+"""Tracks the progress of each job, from Spark's reports, the lake's notes and the broker's offsets.
 
 Counts are of this run. What Spark calls a batch counts once it was added to its table: idle
 triggers report too, under the number of the batch that is to come.
@@ -119,7 +119,8 @@ class Measured:
             self.progress.lag_unit = "batches"
 
     def take(self, reports: Iterable[Document], now_s: float) -> bool:
-        """Take in what Spark reports of batches; say whether one has completed meanwhile."""
+        """Apply Spark's reports of batches; return whether one has completed since the last
+        call."""
         before = len(self._rows)
         for report in reports:
             if "addBatch" in report.get("durationMs", {}):

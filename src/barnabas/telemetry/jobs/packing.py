@@ -1,4 +1,4 @@
-"""The package as one zip file, for workers on which Barnabas is not installed.
+"""Packs the package into one zip file for workers on which Barnabas is not installed.
 
 Python imports from zip files, so that this is all of Barnabas that a worker needs. What Barnabas
 itself imports cannot travel this way, as much of it is compiled: `REQUIREMENTS` must be in the

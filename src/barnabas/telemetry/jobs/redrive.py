@@ -1,4 +1,4 @@
-"""Refused records: what they say of themselves, and which of them go back.
+"""Lists dead letters and sends chosen ones back to the topic they came from.
 
 A record of the DLQ is the original key, value and headers, and headers of its own that say where
 it came from and why it was refused:
@@ -8,7 +8,7 @@ it came from and why it was refused:
 Redriving sends the original bytes to the partition they came from, with one header more,
 dlq.redriven, that counts how often that was done. What was redriven is remembered as committed
 offsets of groups, which every Kafka tool can show and move: one group for runs over everything,
-and one for each reason, since a run for one reason passes over the records of the others.
+and one for each reason, since a run for one reason skips the records of the others.
 
     a record is due  <=>  its offset is at or past the commits of all groups that it belongs to
 
@@ -21,8 +21,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from barnabas.telemetry.samples.refusals import Reason
-from barnabas.telemetry.samples.topics import REFUSED
+from barnabas.telemetry.samples.sample_refusals import Reason
+from barnabas.telemetry.samples.telemetry_topics import REFUSED
 
 GROUP = "barnabas-dlq-redrive"
 OWN = "dlq."
@@ -103,7 +103,7 @@ class Choice(NamedTuple):
     is_forced: bool = False
 
     def names(self, refusal: Refusal) -> bool:
-        """Say whether a record is among those asked for."""
+        """Return whether a record is among those asked for."""
         return (
             (self.reason is None or self.reason in refusal.reasons)
             and self.partition in (None, refusal.partition)
@@ -138,7 +138,7 @@ class Plan:
     """Records that stay, by why."""
 
     def takes(self, refusal: Refusal) -> bool:
-        """Say whether a record goes back, and count it."""
+        """Return whether a record goes back, and count it."""
         why = self._why_not(refusal)
         if why == "":
             self.due.update(refusal.reasons)
@@ -147,7 +147,7 @@ class Plan:
         return why == ""
 
     def _why_not(self, refusal: Refusal) -> str | None:
-        """Return why a record stays: "" where it does not, None where nobody asked for it."""
+        """Return why a record stays: "" where it does not, None where it was not selected."""
         choice = self.choice
         if not choice.names(refusal):
             return None

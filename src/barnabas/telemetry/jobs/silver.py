@@ -1,6 +1,6 @@
-"""Silver: each message judged, the good ones as rows with a column for each metric.
+"""The silver job: validates each message and stores the valid ones with a column for each metric.
 
-A batch in two steps. Tasks judge their part of the messages, in one pass over Arrow batches, and
+A batch in two steps. Tasks validate their part of the messages, in one pass over Arrow batches, and
 write three files: rows, the numbers of their samples, and an outbox of dead letters and latest
 states. Then the driver sends the outbox through the exactly-once sink and completes the batch with
 a note. The note carries what the next batch needs: event time so far, and which files of sample
@@ -33,14 +33,20 @@ from barnabas.telemetry.findings.skew import merged
 from barnabas.telemetry.findings.thresholds import Thresholds
 from barnabas.telemetry.jobs import batches
 from barnabas.telemetry.jobs.batches import Report
-from barnabas.telemetry.lake import tables
+from barnabas.telemetry.lake import lake_tables
 from barnabas.telemetry.lake.lake import WORK, Lake, Note, arrow_schema, batch_name
-from barnabas.telemetry.samples import topics
+from barnabas.telemetry.samples import telemetry_topics as topics
 from barnabas.telemetry.samples.duplicates import Numbers, Seen
-from barnabas.telemetry.samples.judging import Judged, Newest, Rules, Verdicts, judge
 from barnabas.telemetry.samples.metrics import COLUMNS
 from barnabas.telemetry.samples.other_metrics import entries
-from barnabas.telemetry.samples.refusals import Coordinates, dead_letter_headers
+from barnabas.telemetry.samples.sample_refusals import Coordinates, dead_letter_headers
+from barnabas.telemetry.samples.sample_validation import (
+    Newest,
+    Rules,
+    Validated,
+    Verdicts,
+    validate,
+)
 from barnabas.telemetry.windows import instants
 
 if TYPE_CHECKING:
@@ -51,13 +57,13 @@ NUMBERS = f"{WORK}/silver-numbers"
 OUTBOX = f"{WORK}/silver-outbox"
 SLICE_S = 10
 """Files note which slices of event time they hold, of the width of the narrowest window."""
-INPUT = [column.name for column in tables.BRONZE]
+INPUT = [column.name for column in lake_tables.BRONZE]
 OUTBOX_SCHEMA = pa.schema(
     [
         ("key", pa.binary()),
         ("value", pa.binary()),
         ("topic", pa.string()),
-        arrow_schema(tables.BRONZE).field("headers"),
+        arrow_schema(lake_tables.BRONZE).field("headers"),
     ]
 )
 Send = Callable[["DataFrame", str, int], None]
@@ -66,7 +72,7 @@ Send = Callable[["DataFrame", str, int], None]
 
 @dataclass(frozen=True, kw_only=True)
 class SilverSettings:
-    """What the silver job is told."""
+    """The settings of the silver job."""
 
     thresholds: Thresholds = field(default_factory=Thresholds)
     value_bytes_max: int = 65_536
@@ -90,7 +96,7 @@ def write_batch(
         if not clean:
             _remove_leftovers(lake, batch_id, before)
             clean = True
-        parts = _judged_parts(lake, messages.select(*INPUT), batch_id, settings, before)
+        parts = _validated_parts(lake, messages.select(*INPUT), batch_id, settings, before)
         outbox = [lake.path(OUTBOX, part["outbox"]) for part in parts if part["outbox"]]
         if outbox:
             send(messages.sparkSession.read.parquet(*outbox), query_id, batch_id)
@@ -111,10 +117,10 @@ def _remove_leftovers(lake: Lake, batch_id: int, before: Note) -> None:
     lake.remove(NUMBERS, set(lake.names(NUMBERS)) - known)
 
 
-def _judged_parts(
+def _validated_parts(
     lake: Lake, messages: "DataFrame", batch_id: int, settings: SilverSettings, before: Note
 ) -> list[Report]:
-    """Judge in parallel; alone where parts turn out to hold the same samples.
+    """Validator in parallel; alone where parts turn out to hold the same samples.
 
     Samples of a GPU have one key, so that one partition has them all and parts do not meet. They
     do where the topic grew in the meantime or a producer sets keys of its own.
@@ -182,15 +188,15 @@ def _task(lake: Lake, batch_id: int, settings: SilverSettings, before: Note) -> 
     )
     earlier = before.get("numbers", [])
 
-    def judge_part(part: int, records: Iterator[pa.RecordBatch]) -> Report:
+    def validate_part(part: int, records: Iterator[pa.RecordBatch]) -> Report:
         writing = _PartWriting(lake, batch_name(batch_id, part), rules, settings.latest)
         return {"part": part, **writing.report(records, Seen(_numbers(lake, earlier)))}
 
-    return judge_part
+    return validate_part
 
 
 class _PartWriting:
-    """One part of a batch on its way to files."""
+    """Writes one part of a batch to files."""
 
     def __init__(self, lake: Lake, name: str, rules: Rules, latest: bool) -> None:
         self._lake = lake
@@ -202,14 +208,14 @@ class _PartWriting:
         self._now = _iso(datetime.fromtimestamp(time.time(), UTC))
 
     def report(self, records: Iterator[pa.RecordBatch], seen: Seen) -> Report:
-        """Judge and write everything; return what the driver must know."""
+        """Validator and write everything; return what the driver must know."""
         verdicts = Verdicts()
         newest: Newest = {}
         messages = 0
         for batch in records:
-            judged = judge(batch, self._rules, seen, newest)
-            self._refuse(batch, judged)
-            verdicts.parts.append(judged)
+            validated = validate(batch, self._rules, seen, newest)
+            self._refuse(batch, validated)
+            verdicts.parts.append(validated)
             messages += batch.num_rows
         rows, samples, entries = self._rows(verdicts)
         return {
@@ -224,19 +230,21 @@ class _PartWriting:
             "outbox": self._outbox(rows),
         }
 
-    def _refuse(self, batch: pa.RecordBatch, judged: Judged) -> None:
-        if not judged.faults:
+    def _refuse(self, batch: pa.RecordBatch, validated: Validated) -> None:
+        if not validated.faults:
             return
-        places = sorted(judged.faults)
-        self._refused.update(r for p in places for r in {f.reason.value for f in judged.faults[p]})
+        places = sorted(validated.faults)
+        self._refused.update(
+            r for p in places for r in {f.reason.value for f in validated.faults[p]}
+        )
         refused = batch.take(pa.array(places)).to_pylist()
-        letters = [self._letter(row, judged, p) for row, p in zip(refused, places, strict=True)]
+        letters = [self._letter(row, validated, p) for row, p in zip(refused, places, strict=True)]
         self._letters.append(pa.Table.from_pylist(letters, schema=OUTBOX_SCHEMA))
 
-    def _letter(self, row: dict[str, Any], judged: Judged, place: int) -> dict[str, Any]:
+    def _letter(self, row: dict[str, Any], validated: Validated, place: int) -> dict[str, Any]:
         where = Coordinates(row["topic"], row["partition"], row["offset"])
         original = [(header["key"], header["value"]) for header in row["headers"] or ()]
-        headers = dead_letter_headers(original, where, judged.faults[place], self._now)
+        headers = dead_letter_headers(original, where, validated.faults[place], self._now)
         return {
             "key": row["key"],
             "value": row["value"],

@@ -1,4 +1,4 @@
-"""Jobs from start to stop: watched, started again where that can help, and stopped in peace.
+"""Supervises the jobs: starts them, restarts them where that can help, and stops them cleanly.
 
 A job whose broker went away is started again, later and later, for as long as it takes; one whose
 process died a few times; any other failure stops the rest after their present batch, and is raised.
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from barnabas.telemetry.findings.causes import Cause, Remedy, explain
-from barnabas.telemetry.jobs import jobs
+from barnabas.telemetry.jobs import pipeline_jobs
 from barnabas.telemetry.jobs.job_progress import (
     UPSTREAM,
     Document,
@@ -24,7 +24,7 @@ from barnabas.telemetry.jobs.job_progress import (
     Totals,
     reports_of,
 )
-from barnabas.telemetry.jobs.jobs import Job, JobSettings
+from barnabas.telemetry.jobs.pipeline_jobs import Job, JobSettings
 from barnabas.telemetry.samples.topic_ends import TopicEnds
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ FOLLOWED = ("silver", "gold_10s", "gold_1m", "findings", "alerts")
 
 
 class JobFailedError(Exception):
-    """A job stopped for a reason that another try would meet again."""
+    """A job failed for a reason that a retry cannot cure."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Watched:
 
 
 class Supervisor:
-    """Runs jobs until they are done, are told to stop, or cannot go on."""
+    """Runs jobs until they are done, are stopped, or fail for good."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Supervisor:
         self._once = once
         self._now_s = now_s
         self._started_s = now_s()
-        self.lake = jobs.prepare(spark, settings)
+        self.lake = pipeline_jobs.prepare(spark, settings)
         client = {"bootstrap.servers": settings.bootstrap, **settings.client}
         self._ends = TopicEnds(client, settings.topic)
         self._followed = {name: Followed(self.lake, name) for name in FOLLOWED}
@@ -106,7 +106,8 @@ class Supervisor:
         self.stop_requested = True
 
     def run(self, show: Callable[[Picture], None], interval_s: float) -> None:
-        """Run to the end, showing a picture every so often; raise what a job cannot overcome."""
+        """Run to the end, showing progress at intervals; raise the failure that a retry cannot
+        cure."""
         for stage in self._stages():
             self._run_stage(stage, show, interval_s)
             if self.stop_requested:
@@ -126,7 +127,7 @@ class Supervisor:
         try:
             while not self.stop_requested and not all(each.done for each in stage):
                 for each in stage:
-                    self._look_after(each)
+                    self._supervise(each)
                 if self._now_s() >= next_show_s:
                     show(self._picture())
                     next_show_s = self._now_s() + interval_s
@@ -137,7 +138,7 @@ class Supervisor:
             raise
         self._stop(stage)
 
-    def _look_after(self, each: Watched) -> None:
+    def _supervise(self, each: Watched) -> None:
         query = each.query
         if query is None:
             if self._now_s() >= each.start_at_s and not each.done:
@@ -161,9 +162,11 @@ class Supervisor:
         if self._once:
             trigger = {"availableNow": True}
         try:
-            each.query = jobs.launched(self._spark, self.lake, self._settings, each.job, trigger)
+            each.query = pipeline_jobs.launched(
+                self._spark, self.lake, self._settings, each.job, trigger
+            )
             each.progress.state = "running"
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is told or tried again
+        except Exception as error:  # noqa: BLE001 - any failure is reported or retried
             self._failed(each, explain(f"{type(error).__module__}.{type(error).__name__}: {error}"))
 
     def _failed(self, each: Watched, cause: Cause) -> None:
@@ -228,7 +231,7 @@ def _last_batch(query: "StreamingQuery") -> int:
 
 
 def _is_between(query: "StreamingQuery", batch_before: int) -> bool:
-    """Say whether the batch that ran when we were told to stop is over."""
+    """Return whether the batch that ran when the stop was requested is over."""
     if not query.isActive or not query.status["isTriggerActive"]:
         return True
     return _last_batch(query) > batch_before

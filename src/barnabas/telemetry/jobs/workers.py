@@ -1,4 +1,4 @@
-"""What workers on other machines lack, asked before the first job starts.
+"""Checks before the first job what Python packages the workers on other machines lack.
 
 This module imports nothing that may be missing there.
 """
@@ -30,7 +30,7 @@ class Answer(NamedTuple):
 
 
 def lacks(spark: "SparkSession", lake: str | None) -> list[str]:
-    """Return what must be mended, a sentence for each; empty where nothing is."""
+    """Return what the workers lack, a sentence for each problem; empty where there is none."""
     context = spark.sparkContext
     count = max(2, PROBES_A_CORE * context.defaultParallelism)
     if lake is None or "://" in lake:
@@ -63,7 +63,7 @@ def sentences(answers: Iterable[Answer], lake: str | None) -> list[str]:
 
 
 class _Probe:
-    """Looks around on a worker."""
+    """Checks one worker."""
 
     def __init__(self, mark: str | None) -> None:
         self._mark = mark

@@ -1,1 +1,1 @@
-"""The tables of a lake: their files, their columns, who writes them, how they are read."""
+"""The lake: its tables, their files and columns, and readers of them."""

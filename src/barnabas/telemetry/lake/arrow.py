@@ -1,4 +1,4 @@
-"""Findings, alerts and windows as plain values, to and from Arrow tables."""
+"""Converts findings, alerts and windows to and from Arrow tables."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from barnabas.telemetry.findings.alerts import Alert
 from barnabas.telemetry.findings.finding import Finding, Window
-from barnabas.telemetry.lake import tables
+from barnabas.telemetry.lake import lake_tables
 from barnabas.telemetry.lake.lake import arrow_schema
 
 _CONTEXT = Finding._fields[:6]
@@ -14,7 +14,7 @@ _REPORTED = Finding._fields[6:]
 
 
 def table_of(
-    rows: Sequence[Finding] | Sequence[Alert], columns: Sequence[tables.Column]
+    rows: Sequence[Finding] | Sequence[Alert], columns: Sequence[lake_tables.Column]
 ) -> pa.Table:
     """Return rows, in the order of the table's columns, as an Arrow table."""
     target = arrow_schema(columns)

@@ -1,4 +1,4 @@
-"""Delta Lake over the same files: a log beside them that says which belong to the table.
+"""Writes a Delta Lake log beside the Parquet files, which says which files belong to a table.
 
 Files are added as they are, nothing is written twice. Each commit carries the job's id and the
 batch as an application transaction, so that a batch that runs again is added once.

@@ -1,4 +1,4 @@
-"""The lake: a folder of tables, each a folder of Parquet files named after their micro-batch.
+"""Writes the lake: a folder of tables, each a folder of Parquet files named by micro-batch.
 
     LAKE/silver/batch-0000000042-part-0001.parquet    what a task of batch 42 wrote
     LAKE/gold_10s/batch-0000000042.parquet            what the driver wrote
@@ -26,8 +26,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from barnabas.telemetry.lake import delta, tables
-from barnabas.telemetry.lake.tables import Column
+from barnabas.telemetry.lake import delta, lake_tables
+from barnabas.telemetry.lake.lake_tables import Column
 
 NOTES = "_batches"
 WORK = "_work"
@@ -102,7 +102,9 @@ class Lake:
 
         A column of a table that an older file lacks is null.
         """
-        of_table = arrow_schema(tables.TABLES[folder]) if folder in tables.TABLES else None
+        of_table = (
+            arrow_schema(lake_tables.TABLES[folder]) if folder in lake_tables.TABLES else None
+        )
         found = [
             pq.read_table(
                 f"{folder}/{name}",
@@ -139,7 +141,7 @@ class Lake:
         return str(json.loads(text)["id"])
 
     def remove(self, folder: str, names: Iterable[str]) -> None:
-        """Remove files that nobody needs any more; those that are gone already are fine."""
+        """Remove files that are no longer needed; files that are already gone are ignored."""
         files = self.files()
         for name in names:
             if files.get_file_info(f"{folder}/{name}").type is fs.FileType.File:
@@ -226,7 +228,7 @@ def create(root: str, table_format: str = "parquet") -> Lake:
     lake = Lake(root, table_format)
     if "://" not in root:
         fs.LocalFileSystem().create_dir(root)
-    for name in tables.TABLES:
+    for name in lake_tables.TABLES:
         lake.files().create_dir(name)
         lake.files().create_dir(f"{NOTES}/{name}")
     return lake

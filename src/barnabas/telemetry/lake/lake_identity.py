@@ -1,4 +1,4 @@
-"""Which topic a lake was filled from, and whether a run would read the same one.
+"""Records which topic a lake was filled from, and refuses runs that would read another one.
 
 The checkpoints of a lake hold offsets of one topic. With another topic the same numbers mean other
 messages, so that some would be read twice and others never. The lake keeps the name and the id of
@@ -14,7 +14,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from barnabas.telemetry.lake import checkpoints
+from barnabas.telemetry.lake import lake_checkpoints
 from barnabas.telemetry.lake.lake import Lake
 
 FILE = "_lake/source.json"
@@ -37,7 +37,7 @@ class Source:
 
 def known_source(lake: Lake) -> Source | None:
     """Return what the lake was filled from; None where it has not read anything yet."""
-    positions = [found for job in READERS if (found := checkpoints.position(lake, job))]
+    positions = [found for job in READERS if (found := lake_checkpoints.position(lake, job))]
     if not positions:
         return None
     text = lake.text(FILE)
@@ -68,7 +68,7 @@ def rebind(lake: Lake, found: Source) -> None:
     if known is not None and _problem(known, found, found.topic):
         is_same = known.topic_id is not None and known.topic_id == found.topic_id
         for job in () if is_same else READERS:
-            checkpoints.start_over(lake, job)
+            lake_checkpoints.start_over(lake, job)
     record(lake, found)
 
 

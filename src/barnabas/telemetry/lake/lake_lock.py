@@ -1,4 +1,4 @@
-"""One run at a time on a lake.
+"""A lock that allows one run at a time on a lake.
 
 Two would write under the same names and corrupt each other's checkpoints. The lock is the system's:
 it goes with the process, however that ends. A lake behind a URI has none; there Spark's own check

@@ -1,4 +1,4 @@
-"""Silver as a stream of packets: `format("barnabas-lake")`.
+"""A Spark source that reads the silver table as a stream of packets: `format("barnabas-lake")`.
 
 A packet is some rows of one window of event time and one bucket of GPUs, as bytes of Arrow. Spark
 groups, keeps and closes windows as with any stream, but moves packets instead of rows: that is
@@ -71,11 +71,11 @@ class Piece(InputPartition):
 
 
 class RetainedError(Exception):
-    """A job wants to begin with batches that are no more."""
+    """A job would begin with batches that retention has removed."""
 
 
 class LakeSource(DataSource):
-    """Where Spark enters."""
+    """The Spark data source behind `format("barnabas-lake")`."""
 
     @classmethod
     def name(cls) -> str:
@@ -111,7 +111,7 @@ class LakeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"batch": NONE_YET}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """Let `latestOffset` count batches by itself: Spark's limits count rows."""
+        """Return no limit: `latestOffset` counts batches, and Spark's limits count rows."""
         return ReadAllAvailable()
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
@@ -127,7 +127,7 @@ class LakeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self._lake.last_batch(TABLE)
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """Share out the files of some batches; whoever is first also tells the time."""
+        """Divide the files of some batches among tasks; the first also sends the event time."""
         files: list[str] = []
         times: list[int] = []
         for number in range(start["batch"] + 1, end["batch"] + 1):

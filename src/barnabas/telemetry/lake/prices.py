@@ -1,4 +1,4 @@
-"""What energy and cards cost, as the lake keeps it: `run` is told, `report` uses it.
+"""Stores the prices of energy and cards in the lake: `run` writes them, `report` reads them.
 
     LAKE/_lake/prices.json    {"price_per_kwh": 0.22, "price_per_gpu_hour": 3.1}
 
@@ -32,6 +32,6 @@ def store(lake: Lake, thresholds: Thresholds) -> None:
 
 
 def stored(folder: Path) -> Prices:
-    """Return the prices that the last run with a settings file was told, or the defaults."""
+    """Return the prices of the last run with a settings file, or the defaults."""
     place = folder / FILE
     return Prices(**json.loads(place.read_text(encoding="utf-8"))) if place.is_file() else Prices()

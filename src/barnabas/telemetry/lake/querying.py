@@ -1,4 +1,4 @@
-"""SQL over the tables of a lake, for people: read-only, and confined to the lake.
+"""Runs users' SQL over the tables of a lake: read-only, and confined to the lake.
 
 Three locks, each enough for most of it: only statements that read are taken, DuckDB may open no
 file but those of the lake, and its settings cannot be changed back.
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from barnabas.telemetry.lake.reading import Lake, LakeError, load_duckdb, quoted
-from barnabas.telemetry.lake.tables import TABLES
+from barnabas.telemetry.lake.lake_reading import Lake, LakeError, load_duckdb, quoted
+from barnabas.telemetry.lake.lake_tables import TABLES
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, Statement
@@ -92,7 +92,7 @@ def _only_statement(duckdb: ModuleType, connection: "DuckDBPyConnection", sql: s
         raise LakeError(f"Pass one SQL statement, not {len(statements)}")
     if statements[0].type.name not in READING:
         raise LakeError(
-            f"{statements[0].type.name} is not for here: the lake is only read; pass a SELECT, "
+            f"{statements[0].type.name} is not allowed: the lake is read-only; pass a SELECT, "
             "and --csv or --json to keep its rows"
         )
     return statements[0]

@@ -1,4 +1,4 @@
-"""Asks a cluster for what tells a topic from all others: its id and the cluster's."""
+"""Asks a cluster for the id of a topic and the id of the cluster."""
 
 from collections.abc import Mapping
 from typing import Any

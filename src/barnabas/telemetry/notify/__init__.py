@@ -1,4 +1,4 @@
-"""Alerts to people: what the topic gpu-alerts tells goes to a webhook and to Alertmanager.
+"""Forwards the alerts of topic gpu-alerts to a webhook and to Alertmanager.
 
     gpu-alerts -> notice (parse) -> outbox (what is due, no I/O) -> endpoints (bodies) -> http_post
                                        ^

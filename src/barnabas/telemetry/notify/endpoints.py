@@ -1,4 +1,4 @@
-"""What is sent, and where: the bodies and headers of a webhook and of Alertmanager. No I/O.
+"""Builds the request bodies and headers for a webhook and for Alertmanager. No I/O.
 
 Webhook: one POST with `{"version": 1, "alerts": [...]}`; an alert is the record of the topic with
 its partition and offset, by which a receiver knows one that comes twice. With a secret, the header
@@ -6,7 +6,7 @@ X-Barnabas-Signature is `sha256=` and the hex HMAC-SHA256 of the header X-Barnab
 and the body.
 
 Alertmanager: one POST to /api/v2/alerts. A firing alert has an `endsAt` in the future and is sent
-again long before, so that it ends by itself where the forwarder is gone for good; a cleared one
+again long before, so that it expires where the forwarder never returns; a cleared one
 has the `endsAt` of its last finding. Its labels are its identity: the cards of an alert change
 while it stands and are an annotation.
 """
@@ -29,7 +29,7 @@ Identity = tuple[str, ...]
 
 
 class EndpointError(ValueError):
-    """An address that cannot be; the text says what to change."""
+    """An invalid address; the text says what to change."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Endpoint(Protocol):
         """Return what the receiver knows an alert by."""
 
     def post(self, notices: Sequence[Notice], now: datetime, secret: bytes | None) -> Post:
-        """Return the request that tells alerts."""
+        """Return the request that sends alerts."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def checked_url(text: str, option: str) -> str:
     """Return an address that a request can be sent to; raise what to change."""
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise EndpointError(f"{option} {text!r} is no address; write http://HOST:PORT/PATH")
+        raise EndpointError(f"{option} {text!r} is not an address; write http://HOST:PORT/PATH")
     if parts.username or parts.password:
         raise EndpointError(
             f"{option}: a password in an address ends up in logs; use --secret-file, or a proxy "

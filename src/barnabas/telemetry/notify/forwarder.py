@@ -1,9 +1,9 @@
-"""Forwards alerts to one endpoint: a consumer of a group, an outbox, and requests.
+"""Forwards alerts to one endpoint: a consumer group, an outbox, and HTTP requests.
 
 The committed offsets of the group are all that is kept. A start reads the topic from its beginning:
-what lies below the committed offset was told and only says which alerts stand, so that these can
-be sent again; what lies above is told. A group without commits is new: of what is there, only the
-alerts that still stand are told.
+records below the committed offset were sent before and only say which alerts are open, so that
+these can be sent again; records above it are sent. A group without commits is new: of the existing
+records, only alerts that are still open are sent.
 
 While an endpoint is away the consumer is paused: records wait in the topic, not in memory.
 """
@@ -24,7 +24,7 @@ from barnabas.telemetry.notify import http_post, silence_topic
 from barnabas.telemetry.notify.notice import Place, UnreadableError, parse
 from barnabas.telemetry.notify.outbox import Attempt, Failure, Outbox
 from barnabas.telemetry.notify.silence_topic import SilenceReader, arrived
-from barnabas.telemetry.samples.topics import ALERTS, SILENCES
+from barnabas.telemetry.samples.telemetry_topics import ALERTS, SILENCES
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -39,7 +39,7 @@ log = logs.get("notify")
 
 @dataclass(frozen=True, kw_only=True)
 class ForwarderSettings:
-    """What a forwarder is told."""
+    """The settings of a forwarder."""
 
     client: Mapping[str, Any]
     """Properties of librdkafka."""
@@ -55,19 +55,19 @@ class ForwarderSettings:
 
 
 class Forwarder:
-    """Runs one endpoint until it is told to stop."""
+    """Runs one endpoint until it is stopped."""
 
     def __init__(self, settings: ForwarderSettings, outbox: Outbox) -> None:
         self._settings = settings
         self._outbox = outbox
         self._resume: dict[int, int] = {}
-        """The first offset of each partition that is to be told."""
+        """The first offset to send, for each partition."""
         self._new: set[int] = set()
         """Partitions that the group never read, until what stands in them is known."""
         self._behind: set[int] = set()
         """Partitions of which only the past was read yet."""
         self._ended: set[int] = set()
-        """Partitions that have no more records at present."""
+        """Partitions that are read up to their end."""
         self._paused: set[int] = set()
 
     @property
@@ -76,7 +76,7 @@ class Forwarder:
         return self._outbox.counts
 
     def run(self, stop: Event) -> None:
-        """Forward until `stop` is set, or with `once` until nothing is left to tell."""
+        """Forward until `stop` is set, or with `once` until nothing is left to send."""
         silence_topic.ensure(self._settings.client, self._settings.silences)
         silences = SilenceReader(self._settings.client, self._settings.silences)
         consumer = Consumer(
@@ -148,14 +148,14 @@ class Forwarder:
             total = self.counts["given_up"]
             log.error("alerts given up", count=len(lost), total=total, alerts=names, **where)
         else:
-            log.warning("alerts not taken, trying again", count=len(attempt.notices), **where)
+            log.warning("alert delivery failed, retrying", count=len(attempt.notices), **where)
 
     def _receive(self, message: "Message") -> None:
         partition, offset, error = message.partition(), message.offset(), message.error()
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
             if error.fatal():
                 raise KafkaException(error)
-            log.warning("reading alerts", why=error.str())
+            log.warning("reading alerts failed", why=error.str())
             return
         assert partition is not None
         if error is not None:
@@ -175,12 +175,12 @@ class Forwarder:
         except UnreadableError as error:
             if not is_past:
                 self.counts["unreadable"] += 1
-                log.warning("a record of the topic of alerts is no alert", why=str(error), at=place)
+                log.warning("record is not an alert", why=str(error), at=place)
             return
         (self._outbox.restore if is_past else self._outbox.take)(notice)
 
     def _reached(self, partition: int) -> None:
-        """Take note that the past of a partition is read."""
+        """Record that a partition is read up to its committed offset."""
         self._behind.discard(partition)
         if partition in self._new:
             self._new.discard(partition)
@@ -195,7 +195,7 @@ class Forwarder:
             elif known.offset < low:
                 self.counts["removed"] += low - known.offset
                 log.error(
-                    "records of alerts were removed by retention before they were sent",
+                    "alert records were removed by retention before they were sent",
                     count=low - known.offset,
                     total=self.counts["removed"],
                     partition=place.partition,
@@ -234,7 +234,7 @@ class Forwarder:
         try:
             consumer.commit(offsets=places, asynchronous=False)
         except KafkaException as error:
-            # What is told twice is no harm; the next commit covers it.
-            log.warning("offsets are not committed yet", why=error.args[0].str())
+            # Sending an alert twice is harmless; the next commit covers it.
+            log.warning("offset commit failed, retrying", why=error.args[0].str())
             return
         self._outbox.committed(offsets)

@@ -1,4 +1,4 @@
-"""One POST with a deadline for all of it: an endpoint that answers a byte a minute is slow, too.
+"""Sends one HTTP POST under a single deadline for the whole request and response.
 
 Redirects are not followed: an alert goes where the operator said.
 """

@@ -1,4 +1,4 @@
-"""An alert as the topic gpu-alerts has it, with its place there."""
+"""Parses a record of topic gpu-alerts into an alert with its partition and offset."""
 
 import json
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ TEXTS = ("alert_id", "state", "finding", "severity", "gpu_id", "first_seen", "la
 
 
 class UnreadableError(ValueError):
-    """A record that is no alert."""
+    """A record that is not an alert."""
 
 
 class Place(NamedTuple):
@@ -20,7 +20,7 @@ class Place(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """One alert that is to be told."""
+    """An alert to be sent."""
 
     columns: dict[str, Any]
     """The columns of the table `alerts`, as the record has them."""
@@ -48,12 +48,12 @@ class Notice(NamedTuple):
         return "" if value is None else str(value)
 
     def cleared(self) -> "Notice":
-        """Return the end of this alert, which no record tells."""
+        """Return the cleared state of this alert, for which there is no record."""
         return Notice({**self.columns, "state": CLEARED}, None)
 
 
 def parse(value: bytes | None, place: Place) -> Notice:
-    """Read a record; raise where it is no alert."""
+    """Parse a record; raise where it is not an alert."""
     try:
         columns = json.loads(value or b"")
     except ValueError as error:

@@ -1,8 +1,8 @@
-"""What one endpoint still has to be told: a state machine without I/O.
+"""Decides which alerts one endpoint is sent next: a state machine without I/O.
 
-    restore(notice)               a record that was told before this start: it is only remembered
-    announce(partition, offset)   a first start: what stands in a partition is news
-    take(notice)                  a record that is to be told
+    restore(notice)               a record that was sent before this start: it is only remembered
+    announce(partition, offset)   a first start: the open alerts of a partition are to be sent
+    take(notice)                  a record that is to be sent
     due(now_s, now_ms, silences)  -> the alerts of the next request, or None
     succeeded, failed             how that request ended
     settled()                     -> offsets that may be committed
@@ -65,7 +65,7 @@ class Queued(NamedTuple):
     commit: Place | None
 
 
-class Told(NamedTuple):
+class SentAlert(NamedTuple):
     """A standing alert, and when the endpoint last took it."""
 
     notice: Notice
@@ -84,7 +84,7 @@ class Outbox:
 
     def __post_init__(self) -> None:
         """Begin with nothing."""
-        self._open: dict[str, Told] = {}
+        self._open: dict[str, SentAlert] = {}
         self._news: list[Queued] = []
         self._settled: dict[int, int] = {}
         self._limit = ALERTS_MAX
@@ -94,20 +94,20 @@ class Outbox:
 
     @property
     def has_news(self) -> bool:
-        """Whether alerts wait to be told."""
+        """Whether alerts wait to be sent."""
         return bool(self._news)
 
     @property
     def standing(self) -> list[Notice]:
-        """The alerts that stand, as they were last told."""
+        """The open alerts, as they were last sent."""
         return [each.notice for each in self._open.values()]
 
     def restore(self, notice: Notice) -> None:
-        """Remember a record that was told before."""
+        """Remember a record that was sent before."""
         self._remember(notice)
 
     def announce(self, partition: int, offset: int) -> None:
-        """Tell what stands in a partition that was read for the first time, up to an offset."""
+        """Queue the open alerts of a newly read partition, up to an offset."""
         standing = [each.notice for each in self._open.values() if each.partition == partition]
         if not standing:
             self._settled[partition] = offset
@@ -116,7 +116,7 @@ class Outbox:
         self._news.append(Queued(standing[-1], Place(partition, offset)))
 
     def take(self, notice: Notice) -> None:
-        """Take a record that is to be told."""
+        """Queue a record to be sent."""
         before = self._open.get(notice.alert_id)
         if before is not None and self._identity(before.notice) != self._identity(notice):
             # The receiver knows it by other labels: that alert ends.
@@ -127,7 +127,7 @@ class Outbox:
         self._news.append(Queued(notice, commit))
 
     def forget(self, partition: int) -> None:
-        """Let go of a partition that another member of the group reads now."""
+        """Drop the state of a partition that was assigned to another member of the group."""
         self._open = {k: each for k, each in self._open.items() if each.partition != partition}
         self._news = [n for n in self._news if not (n.commit and n.commit.partition == partition)]
         self._settled.pop(partition, None)
@@ -159,19 +159,19 @@ class Outbox:
         return min(most_s, wait) if wait > 0 else most_s
 
     def succeeded(self, attempt: Attempt, now_s: float) -> None:
-        """Take note that the endpoint has taken a request."""
+        """Record that the endpoint has taken a request."""
         self._failures, self._failing_since_s, self._again_at_s = 0, None, 0.0
         for notice in attempt.notices:
-            told = self._open.get(notice.alert_id)
-            if told is not None:
-                self._open[notice.alert_id] = told._replace(sent_at_s=now_s)
+            sent = self._open.get(notice.alert_id)
+            if sent is not None:
+                self._open[notice.alert_id] = sent._replace(sent_at_s=now_s)
         if attempt.taken:
             self.counts["silenced"] += attempt.taken - len(attempt.notices)
             self._settle(attempt.taken)
         self.counts["delivered" if attempt.taken else "resent"] += len(attempt.notices)
 
     def failed(self, attempt: Attempt, failure: Failure, now_s: float) -> tuple[Notice, ...]:
-        """Take note of a failure; return the alerts that are given up for it."""
+        """Record a failure; return the alerts that are given up for it."""
         if failure is Failure.REFUSED and len(attempt.notices) > 1:
             self._limit = 1
             return ()
@@ -189,7 +189,7 @@ class Outbox:
         return dict(self._settled)
 
     def committed(self, offsets: dict[int, int]) -> None:
-        """Take note that offsets are committed."""
+        """Record that offsets are committed."""
         for partition, offset in offsets.items():
             if self._settled.get(partition) == offset:
                 del self._settled[partition]
@@ -199,8 +199,8 @@ class Outbox:
         if not attempt.taken:
             # It stands: try it again when it would be sent again anyway.
             for notice in attempt.notices:
-                told = self._open[notice.alert_id]
-                self._open[notice.alert_id] = told._replace(sent_at_s=now_s)
+                sent = self._open[notice.alert_id]
+                self._open[notice.alert_id] = sent._replace(sent_at_s=now_s)
             return ()
         self.counts["given_up"] += len(attempt.notices)
         self.counts["silenced"] += attempt.taken - len(attempt.notices)
@@ -222,13 +222,13 @@ class Outbox:
         before = self._open.get(notice.alert_id)
         sent_at_s = before.sent_at_s if before else None
         partition = notice.place.partition if notice.place else -1
-        self._open[notice.alert_id] = Told(notice, partition, sent_at_s)
+        self._open[notice.alert_id] = SentAlert(notice, partition, sent_at_s)
 
-    def _is_stale(self, told: Told, now_s: float) -> bool:
+    def _is_stale(self, sent: SentAlert, now_s: float) -> bool:
         every_s = self.endpoint.resend_s
         if every_s is None:
             return False
-        return told.sent_at_s is None or now_s - told.sent_at_s >= every_s
+        return sent.sent_at_s is None or now_s - sent.sent_at_s >= every_s
 
     def _identity(self, notice: Notice) -> Identity:
         return self.endpoint.identity(notice)

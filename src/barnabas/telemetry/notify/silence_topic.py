@@ -1,4 +1,6 @@
-"""Silences in the compacted topic gpu-silences: a record for each, a tombstone where one ends."""
+"""Stores silences in the compacted topic gpu-silences: a record for each, a tombstone for an ended
+one.
+"""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -9,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from barnabas import logs
 from barnabas.model.ids import NO_GROUP
 from barnabas.telemetry.notify.silences import Silence, SilenceError, silence_from
-from barnabas.telemetry.samples.topics import SILENCES
+from barnabas.telemetry.samples.telemetry_topics import SILENCES
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -82,7 +84,10 @@ class SilenceReader:
         """Read everything that is there now."""
         while self._behind:
             if not self.refresh(ANSWER_TIMEOUT_S):
-                raise SilenceTopicError("the topic of silences does not answer")
+                raise SilenceTopicError(
+                    "no broker answered about the topic of silences; "
+                    "check --bootstrap and try again"
+                )
 
     def refresh(self, timeout_s: float = 0.0) -> int:
         """Take in what came meanwhile; return how many records and ends of partitions."""
@@ -103,7 +108,7 @@ class SilenceReader:
         return sorted(self._silences.values(), key=lambda each: (each.start_ms, each.silence_id))
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._consumer.close()
 
     def _take(self, key: bytes | None, value: bytes | None) -> None:
@@ -114,4 +119,4 @@ class SilenceReader:
         try:
             self._silences[silence_id] = silence_from(value)
         except SilenceError as error:
-            log.warning("a record of the topic of silences is ignored", why=str(error))
+            log.warning("invalid silence record ignored", why=str(error))

@@ -1,9 +1,9 @@
-"""Silences: which alerts are not to be sent, from when to when, and who said so.
+"""Silences: which alerts are not sent, from when to when, and who created the silence.
 
 A silence has patterns for some of finding, host, gpu and namespace (`*` and `?` as in file names).
 An alert is silenced while one silence is active whose patterns all match. An alert about several
 cards is silenced where the pattern for `gpu` matches all of them: a card that was not meant is
-still told.
+still announced.
 
 Silences stop what is sent, not what is found: table and topic hold every alert.
 """
@@ -21,7 +21,7 @@ NAMES = ("finding", "host", "gpu", "namespace")
 
 
 class SilenceError(ValueError):
-    """A silence that cannot be; the text says what to change."""
+    """An invalid silence; the text says what to change."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,11 +46,11 @@ class Silence:
             raise SilenceError("a silence must start before it ends")
 
     def is_active(self, now_ms: int) -> bool:
-        """Say whether the silence holds at a time."""
+        """Return whether the silence holds at a time."""
         return self.start_ms <= now_ms < self.end_ms
 
     def matches(self, notice: Notice) -> bool:
-        """Say whether the silence is about an alert."""
+        """Return whether the silence is about an alert."""
         return all(self._matches(notice, *each) for each in self.matchers.items())
 
     def _matches(self, notice: Notice, name: str, pattern: str) -> bool:

@@ -1,4 +1,4 @@
-"""The report: one HTML page, and a summary for the terminal, from the tables of a lake.
+"""The report: an HTML page and a terminal summary, made from the tables of a lake.
 
     lake --gathering--> Report (plain values) --page--> HTML
                                               --summary--> terminal, JSON

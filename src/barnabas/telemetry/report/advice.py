@@ -1,4 +1,4 @@
-"""What to do first: the report's findings as a handful of sentences.
+"""Chooses the report's advice: the most important findings as a few sentences.
 
 Cards that endanger results come before cards that waste money; within those, the sentence that
 names a card comes before the one that names a habit.
@@ -6,8 +6,8 @@ names a card comes before the one that names a habit.
 
 from collections.abc import Callable, Iterable
 
-from barnabas.telemetry.report.model import Named, Report, Sentence
-from barnabas.telemetry.report.wording import duration, money, plural, short_gpu
+from barnabas.telemetry.report.report_model import Named, Report, Sentence
+from barnabas.telemetry.report.report_wording import duration, money, plural, short_gpu
 
 FINDINGS_STATE = "_checkpoints/findings, _batches/findings, _batches/alerts and alerts"
 """What the job of findings keeps in the lake beside its table."""

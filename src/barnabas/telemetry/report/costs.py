@@ -1,7 +1,7 @@
-"""Questions about what was lost: energy and money by idleness, clock by throttling."""
+"""Queries for costs: energy and money lost to idle cards, clock speed lost to throttling."""
 
-from barnabas.telemetry.report.model import Throttling, Waste, Wish
 from barnabas.telemetry.report.questions import TOP_ROWS, Questions
+from barnabas.telemetry.report.report_model import Throttling, Waste, Wish
 
 IDLE_SQL = """
 CREATE TEMP TABLE idled AS
@@ -44,7 +44,7 @@ GROUP BY gpu_id
 
 
 def waste(questions: Questions, wish: Wish) -> dict[str, list[Waste]]:
-    """Return what idleness cost, by host, namespace and GPU, the dearest first."""
+    """Return what idleness cost, by host, namespace and GPU, the most expensive first."""
     questions.execute(IDLE_SQL)
     return {
         "all": _waste(questions, wish, "'all GPUs'"),

@@ -1,4 +1,4 @@
-"""Plots as SVG that stretches: strokes keep their width, and every word is HTML beside it.
+"""Draws plots as SVG that stretches to any width while strokes and text keep their size.
 
 A plot is drawn on a canvas of 1000 by 100 that the page stretches to any width, so that a phone
 gets the same plot with letters of the same size as a desk.

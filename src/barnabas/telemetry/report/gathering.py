@@ -1,15 +1,15 @@
-"""Asks a lake everything that a report says."""
+"""Runs all queries of a report and returns it as plain values."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from barnabas.telemetry.findings.thresholds import Thresholds
-from barnabas.telemetry.lake.reading import Lake, LakeError
+from barnabas.telemetry.lake.lake_reading import Lake, LakeError
 from barnabas.telemetry.report import costs, overview, sampling, troubles
 from barnabas.telemetry.report.advice import advice
-from barnabas.telemetry.report.bottlenecks import bottlenecks
-from barnabas.telemetry.report.model import Fleet, Quality, Report, Wish
+from barnabas.telemetry.report.bottleneck_section import bottlenecks
 from barnabas.telemetry.report.questions import Questions
+from barnabas.telemetry.report.report_model import Fleet, Quality, Report, Wish
 from barnabas.telemetry.report.timelines import timelines
 
 if TYPE_CHECKING:

@@ -1,11 +1,11 @@
-"""The report as a page that is served and refreshes itself: `report --serve HOST:PORT`.
+"""Serves the report as a page that refreshes itself: `report --serve HOST:PORT`.
 
     LivePage      gathers at most one report at a time, and none before the last is `refresh_s` old
     LiveServer    answers GET and HEAD of / and /report.json, and nothing else
 
-Nothing is gathered while nobody looks. A request that finds the report too old gathers a new
-one; requests that come meanwhile get the one before. Where gathering fails, the page says so, and
-since when, above the last report that there is.
+Nothing is gathered while there are no requests. A request that finds the report too old gathers a
+new one; requests that come meanwhile get the one before. Where gathering fails, the page says so,
+and since when, above the last report that there is.
 """
 
 import json
@@ -19,11 +19,11 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from barnabas.telemetry.lake.reading import LakeError
-from barnabas.telemetry.report.model import Report
-from barnabas.telemetry.report.page import page
+from barnabas.telemetry.lake.lake_reading import LakeError
+from barnabas.telemetry.report.report_model import Report
+from barnabas.telemetry.report.report_page import page
+from barnabas.telemetry.report.report_wording import duration, moment
 from barnabas.telemetry.report.summary import document
-from barnabas.telemetry.report.wording import duration, moment
 
 REQUESTS_AT_ONCE = 32
 SOCKET_TIMEOUT_S = 20.0
@@ -174,7 +174,7 @@ class LiveServer(ThreadingHTTPServer):
             self._places.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - stdlib's
-        """Let clients go away as they like."""
+        """Ignore clients that close the connection."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -206,4 +206,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing of single requests."""
+        """Do not log single requests."""

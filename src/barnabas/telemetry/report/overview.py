@@ -1,7 +1,8 @@
-"""Questions about the fleet as a whole: how much of it there is, and what it did."""
+"""Queries about the whole fleet: its size, and what it did."""
 
 from barnabas.telemetry.report.drawing import round_top
-from barnabas.telemetry.report.model import (
+from barnabas.telemetry.report.questions import Questions, names
+from barnabas.telemetry.report.report_model import (
     HARDWARE,
     STATES,
     Fleet,
@@ -11,7 +12,6 @@ from barnabas.telemetry.report.model import (
     Shares,
     StateMap,
 )
-from barnabas.telemetry.report.questions import Questions, names
 
 MAP_ROWS = 128
 BINS = 25

@@ -1,4 +1,4 @@
-"""A picture of few colours as a PNG in a data URI: thousands of cells in a few kilobytes."""
+"""Encodes a picture of few colours as a PNG in a data URI."""
 
 import base64
 import struct

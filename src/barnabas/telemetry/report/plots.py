@@ -1,10 +1,11 @@
-"""The report's plots: what the fleet did, which card did what, one card over time, and spreads."""
+"""The plots of a report: fleet activity, card states, one card over time, and distributions."""
 
 from html import escape
 from itertools import accumulate
 
 from barnabas.telemetry.report import drawing
-from barnabas.telemetry.report.model import (
+from barnabas.telemetry.report.picture import colour, data_uri
+from barnabas.telemetry.report.report_model import (
     FINDINGS,
     STATE_LABELS,
     STATE_OF,
@@ -17,8 +18,7 @@ from barnabas.telemetry.report.model import (
     StateMap,
     Timeline,
 )
-from barnabas.telemetry.report.picture import colour, data_uri
-from barnabas.telemetry.report.wording import clock, duration, moment, number, short_gpu
+from barnabas.telemetry.report.report_wording import clock, duration, moment, number, short_gpu
 
 LIGHT = {
     "missing": "#1d1d1f",
@@ -30,7 +30,7 @@ LIGHT = {
     "link_bound": "#009e73",
     "working": "#0b6aa8",
 }
-"""After Okabe and Ito: told apart by every kind of colour vision, and by lightness in print."""
+"""After Okabe and Ito: distinguishable with any colour vision, and by lightness in print."""
 
 DARK = LIGHT | {"missing": "#f4f4f2", "idle": "#4a525c", "working": "#2f8ccb"}
 

@@ -1,4 +1,4 @@
-"""The report's questions to DuckDB: the views they share, and the values that come back.
+"""The DuckDB views that the report's queries share, and helpers for their results.
 
 Every question reads `gold` (a GPU's rollups), `found` (findings) or `episodes`, all cut to the
 time and the GPU that the report is about. For long times `gold` is the table of minutes: six
@@ -8,7 +8,7 @@ number of windows; rows of version 0.1, which lack it, stand for their whole win
 
 from typing import TYPE_CHECKING, Any
 
-from barnabas.telemetry.report.model import HARDWARE, STATE_OF, STATES, Wish
+from barnabas.telemetry.report.report_model import HARDWARE, STATE_OF, STATES, Wish
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -1,9 +1,9 @@
-"""Questions about how often cards were sampled, and what could not be looked for because of it."""
+"""Queries about how often cards were sampled, and which findings that rules out."""
 
 from barnabas.telemetry.findings.thresholds import Thresholds
-from barnabas.telemetry.report.model import FINDINGS, NotLookedFor
 from barnabas.telemetry.report.questions import Questions
-from barnabas.telemetry.report.wording import number, plural
+from barnabas.telemetry.report.report_model import FINDINGS, NotLookedFor
+from barnabas.telemetry.report.report_wording import number, plural
 from barnabas.telemetry.samples.catalogue import NEED_FINE_SAMPLES
 
 

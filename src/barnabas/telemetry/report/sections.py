@@ -1,15 +1,20 @@
-"""The sections of the page that are mostly words and tables."""
+"""The sections of the page that consist of text and tables."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
 
 from barnabas.telemetry.findings.thresholds import Thresholds
-from barnabas.telemetry.report.model import FINDINGS, STATE_OF, STILL_S, Offender, Report, Waste
 from barnabas.telemetry.report.plots import sparkline
 from barnabas.telemetry.report.questions import TOP_ROWS
-from barnabas.telemetry.report.sampling import sentence
-from barnabas.telemetry.report.troubles import ECC_ROWS, OFFENDER_ROWS
-from barnabas.telemetry.report.wording import (
+from barnabas.telemetry.report.report_model import (
+    FINDINGS,
+    STATE_OF,
+    STILL_S,
+    Offender,
+    Report,
+    Waste,
+)
+from barnabas.telemetry.report.report_wording import (
     NONE,
     duration,
     energy,
@@ -19,6 +24,8 @@ from barnabas.telemetry.report.wording import (
     plural,
     short_gpu,
 )
+from barnabas.telemetry.report.sampling import sentence
+from barnabas.telemetry.report.troubles import ECC_ROWS, OFFENDER_ROWS
 
 SEEN_ROWS = 6
 TIMES = " \N{MULTIPLICATION SIGN}"

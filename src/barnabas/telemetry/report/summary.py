@@ -1,10 +1,10 @@
-"""The report in a few lines: rows for a terminal, and a document for scripts."""
+"""The summary of a report: rows for a terminal, and a JSON document for scripts."""
 
 from typing import Any
 
-from barnabas.telemetry.report.model import FINDINGS, Report
+from barnabas.telemetry.report.report_model import FINDINGS, Report
+from barnabas.telemetry.report.report_wording import duration, energy, moment, money, number, plural
 from barnabas.telemetry.report.sampling import sentence
-from barnabas.telemetry.report.wording import duration, energy, moment, money, number, plural
 
 
 def headline(report: Report) -> str:
@@ -17,7 +17,7 @@ def headline(report: Report) -> str:
 
 
 def finding_rows(report: Report) -> list[tuple[str, int, int, str]]:
-    """Return finding, GPUs, episodes and card time, the gravest first."""
+    """Return finding, GPUs, episodes and card time, the most severe first."""
     return [
         (label, gpus, episodes, duration(seconds))
         for finding, label in FINDINGS.items()

@@ -1,7 +1,7 @@
-"""One GPU over time: its metrics, finely where there are samples, and what was found."""
+"""Queries for one GPU over time: its metrics and its findings."""
 
-from barnabas.telemetry.report.model import Episode, Series, Timeline
 from barnabas.telemetry.report.questions import Questions, Rows, step_for
+from barnabas.telemetry.report.report_model import Episode, Series, Timeline
 
 POINTS = 420
 GPUS_SHOWN = 8

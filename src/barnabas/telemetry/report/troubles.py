@@ -1,6 +1,7 @@
-"""Questions about single cards: who is off, broken, gone, or shouted about."""
+"""Queries about single cards: stragglers, broken and missing cards, and open alerts."""
 
-from barnabas.telemetry.report.model import (
+from barnabas.telemetry.report.questions import HARDWARE_SQL, TOP_ROWS, Questions, names
+from barnabas.telemetry.report.report_model import (
     STILL_S,
     Alert,
     EccTrend,
@@ -10,7 +11,6 @@ from barnabas.telemetry.report.model import (
     Straggler,
     Xid,
 )
-from barnabas.telemetry.report.questions import HARDWARE_SQL, TOP_ROWS, Questions, names
 
 SPARK_CELLS = 60
 ALERTS_SHOWN = 50

@@ -1,4 +1,4 @@
-"""How far the jobs that read a table have come, from their checkpoints in the lake.
+"""Reads from the checkpoints in the lake how far the jobs that read a table have come.
 
 A micro-batch of Spark is over when its number is in `commits`; the file of that number in
 `offsets` says where its source stood. Everything up to there is never asked for again.

@@ -1,4 +1,4 @@
-"""A change of files as one commit of a table's Delta log: readers see it whole or not at all."""
+"""Commits a change of files to a table's Delta log, so that readers see all of it or none of it."""
 
 import json
 import os
@@ -18,7 +18,7 @@ class DeltaBusyError(Exception):
 
 
 def is_delta(table: Path) -> bool:
-    """Say whether a table has a Delta log."""
+    """Return whether a table has a Delta log."""
     return (table / LOG).is_dir()
 
 
@@ -41,7 +41,7 @@ def swap(table: Path, gone: Iterable[str], added: str | None) -> None:
             actions.append(_add(table, added))
         if not actions or _committed(table, version + 1, actions):
             return
-    raise DeltaBusyError(f"{table} is written to all the time; try again later")
+    raise DeltaBusyError(f"{table} changes too often to commit to it; try again later")
 
 
 def _committed(table: Path, version: int, actions: list[dict[str, Any]]) -> bool:

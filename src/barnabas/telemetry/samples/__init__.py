@@ -1,1 +1,1 @@
-"""Samples of GPUs: metrics, messages and topics, and the judgement of what a message says."""
+"""GPU samples: metrics, message formats, topics, and the validation of messages."""

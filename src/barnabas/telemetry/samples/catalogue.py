@@ -1,4 +1,4 @@
-"""The findings that the pipeline knows: how much each matters, and what to do about it.
+"""The catalogue of findings: the severity of each, and what to do about it.
 
 A *state* lasts and ends by itself (a card is idle until it works). An *event* happens: an XID has
 no end that could be observed, so its alert stands for a while and then clears.
@@ -42,7 +42,7 @@ class Entry:
 
 
 CATALOGUE = {
-    Name.IDLE: Entry(Severity.INFO, "W", "give the card to someone who needs it, or power it down"),
+    Name.IDLE: Entry(Severity.INFO, "W", "give the card to another job, or power it down"),
     Name.PARKED_MEMORY: Entry(
         Severity.WARNING, "MiB", "ask the owner to end the process that holds the memory"
     ),

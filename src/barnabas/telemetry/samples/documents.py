@@ -1,4 +1,4 @@
-"""Messages to rows: one pass over JSON documents, then columns.
+"""Converts JSON messages into columns of rows.
 
 A document is read once, in C; what follows works on whole columns. Documents with the same metric
 names in the same order (one exporter's messages) share a `Shape`, which says once where each value
@@ -29,7 +29,7 @@ from barnabas.telemetry.samples.metrics import (
     NO_VALUE_FROM,
     Metric,
 )
-from barnabas.telemetry.samples.refusals import Fault, Reason
+from barnabas.telemetry.samples.sample_refusals import Fault, Reason
 
 KNOWN_TYPES = frozenset(
     {
@@ -153,23 +153,23 @@ def _document(value: bytes | None, value_bytes_max: int) -> dict[str, Any]:
         raise DocumentError(Reason.BAD_JSON, f"not JSON: {error}") from error
     if type(document) is not dict:
         raise DocumentError(
-            Reason.NOT_AN_OBJECT, f"a JSON object is wanted, not {type(document).__name__}"
+            Reason.NOT_AN_OBJECT, f"expected a JSON object, not {type(document).__name__}"
         )
     return document
 
 
 def _single(document: dict[str, Any]) -> dict[str, object]:
     if "metrics" in document:
-        raise DocumentError(Reason.BAD_FIELD, "metrics is to be an object")
+        raise DocumentError(Reason.BAD_FIELD, "metrics must be an object")
     if "metric_name" not in document:
         if "gpu_id" in document and "value" in document:
             raise DocumentError(Reason.MISSING_FIELD, "metric_name is missing")
         raise DocumentError(
-            Reason.UNKNOWN_LAYOUT, "neither metric_name nor metrics nor a tick is there"
+            Reason.UNKNOWN_LAYOUT, "the message has neither metric_name nor metrics nor tick"
         )
     name = document["metric_name"]
     if type(name) is not str or not name:
-        raise DocumentError(Reason.BAD_FIELD, "metric_name is to be text")
+        raise DocumentError(Reason.BAD_FIELD, "metric_name must be text")
     if "value" not in document:
         raise DocumentError(Reason.MISSING_FIELD, "value is missing")
     return {name: document["value"]}
@@ -184,7 +184,7 @@ def _time_us(document: dict[str, Any], times: dict[str, int]) -> int:
         return known
     if text is None:
         raise DocumentError(Reason.MISSING_FIELD, "timestamp is missing")
-    raise DocumentError(Reason.BAD_TIMESTAMP, f"timestamp is to be text, not {text!r:.60}")
+    raise DocumentError(Reason.BAD_TIMESTAMP, f"timestamp must be text, not {text!r:.60}")
 
 
 def _parsed_time_us(text: str) -> int:
@@ -204,19 +204,19 @@ def _identity(document: dict[str, Any]) -> tuple[str | None, ...]:
         if gpu_id is None or gpu_id == "":
             raise DocumentError(Reason.MISSING_FIELD, "gpu_id is missing")
         raise DocumentError(
-            Reason.BAD_FIELD, f"gpu_id is to be text of at most {NAME_LENGTH_MAX} characters"
+            Reason.BAD_FIELD, f"gpu_id must be text of at most {NAME_LENGTH_MAX} characters"
         )
     labels = document.get("labels")
     if labels is None:
         labels = {}
     if type(labels) is not dict:
-        raise DocumentError(Reason.BAD_FIELD, "labels is to be an object")
+        raise DocumentError(Reason.BAD_FIELD, "labels must be an object")
     hostname = document.get("hostname") or labels.get("hostname") or labels.get("Hostname")
     model = document.get("model") or labels.get("modelName") or labels.get("model")
     rest = labels.get("namespace"), labels.get("pod"), labels.get("container")
     gpu_id, instance, profile = mig.place(gpu_id, labels)
-    told = instance, profile, hostname, document.get("device"), model, *rest
-    return (gpu_id, *map(_text, told))
+    fields = instance, profile, hostname, document.get("device"), model, *rest
+    return (gpu_id, *map(_text, fields))
 
 
 def _text(value: object) -> str | None:
@@ -394,7 +394,7 @@ def _implausible(metric: Metric, value: float) -> Fault:
 
 
 def is_no_value(metric: Metric, value: float) -> bool:
-    """Say whether DCGM means "no value" by this number.
+    """Return whether DCGM means "no value" by this number.
 
     Doubles are 1,024 apart next to 2^63, so that all marks of 64 bits read as one number. The
     narrow marks count only where the metric cannot be that large.

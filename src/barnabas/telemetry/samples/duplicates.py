@@ -1,4 +1,4 @@
-"""Which samples were seen before, from the table itself instead of operator state.
+"""Finds duplicate samples by comparing with the table's own files instead of operator state.
 
 A sample is known by its GPU (or MIG instance), its time and the metrics it carries. Each is one
 64-bit number here; a batch keeps its numbers, sorted, in a small file beside the silver table, with

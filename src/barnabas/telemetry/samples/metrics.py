@@ -1,4 +1,4 @@
-"""The metrics that the pipeline knows: DCGM's name, our column, the unit, what is plausible.
+"""The known metrics: DCGM's name, our column, the unit, and the plausible range.
 
 A sample outside its range is refused, not clipped: a card that reports 300 % of anything has a
 reporting fault, and an average would hide it.

@@ -1,4 +1,4 @@
-"""Cards that are split into MIG instances: which card, which instance, how large.
+"""Identifies MIG instances: which card, which instance, and which share of the card.
 
 An exporter reports each instance under the UUID of its card, with labels that name the instance and
 its profile (`GPU_I_ID="7"`, `GPU_I_PROFILE="1g.10gb"`). Everywhere after the topic, `gpu_id` is the

@@ -1,4 +1,4 @@
-"""nvidia-smi's CSV: wide rows, one a GPU and instant, with units in the header.
+"""Reads nvidia-smi's CSV: wide rows, one per GPU and instant, with units in the header.
 
     timestamp, index, uuid, name, utilization.gpu [%], memory.used [MiB], power.draw [W], ...
     2026/11/15 06:54:54.154, 0, GPU-..., NVIDIA H200, 0 %, 0 MiB, 77.81 W, ...
@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
-from barnabas.telemetry.samples.messages import Snapshot
 from barnabas.telemetry.samples.readings import Reading, Refusal, Tally
+from barnabas.telemetry.samples.sample_messages import Snapshot
 
 METRIC_BY_COLUMN = {
     "utilization.gpu": "DCGM_FI_DEV_GPU_UTIL",
@@ -104,7 +104,7 @@ def parse_rows(
     zone: tzinfo,
     tally: Tally,
 ) -> Iterator[Reading]:
-    """Read numbered lines, the header first; a repeated header is passed over."""
+    """Read numbered lines, the header first; a repeated header is ignored."""
     columns: Columns | None = None
     for number, line in lines:
         if not line.strip():
@@ -167,7 +167,7 @@ def _number(cell: str, metric: str) -> float:
             return int(word, 16)
         return float(word) if "." in word or "e" in word.lower() else int(word)
     except ValueError:
-        raise ValueError(f"{cell!r:.40} is no number for {metric}") from None
+        raise ValueError(f"{cell!r:.40} is not a number for {metric}") from None
 
 
 def _time_ms(text: str, zone: tzinfo) -> int:

@@ -1,4 +1,4 @@
-"""Metrics that have no column of their own: a map from name to value beside each row.
+"""Stores metrics without a column of their own in a map from name to value.
 
 An exporter can be told to report any of DCGM's fields. Those that no finding uses are kept as they
 are, in the column `other` of silver, so that a new field needs no new version of the pipeline.
@@ -23,7 +23,7 @@ _NAME = re.compile(r"DCGM_(FI|EXP)_[A-Z][A-Z0-9_]*")
 
 
 def is_well_formed(name: str) -> bool:
-    """Tell whether a name can be that of a DCGM field, or of a metric of the exporter's own."""
+    """Return whether a name can be that of a DCGM field, or of a metric of the exporter's own."""
     return len(name) <= NAME_LENGTH_MAX and _NAME.fullmatch(name) is not None
 
 
@@ -41,7 +41,7 @@ def no_values(block: np.ndarray) -> np.ndarray:
 
 
 class Gathering:
-    """Values on their way to a column, block by block."""
+    """Collects values for a column, block by block."""
 
     def __init__(self) -> None:
         self._rows: list[np.ndarray] = []

@@ -1,4 +1,4 @@
-"""What every source yields: readings of GPUs, and lines that it could not read.
+"""Data classes for what sources yield: readings of GPUs, and lines that could not be read.
 
 A source never stops at a bad line: it yields a `Refusal`, which is counted, shown and kept as a
 dead letter, and goes on. `Tally` counts what carries no value (N/A, DCGM's blank numbers).
@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from barnabas.telemetry.samples import mig
-from barnabas.telemetry.samples.messages import Snapshot
 from barnabas.telemetry.samples.metrics import NO_VALUE_32_FROM, NO_VALUE_FROM
+from barnabas.telemetry.samples.sample_messages import Snapshot
 
 _NO_VALUE_TOP = 2**63
 _NO_VALUE_32_TOP = 2**31
@@ -40,7 +40,7 @@ class Tally:
 
 
 def is_no_value(value: float) -> bool:
-    """Tell whether DCGM means "no value" by this number."""
+    """Return whether DCGM means "no value" by this number."""
     return NO_VALUE_FROM <= value <= _NO_VALUE_TOP or NO_VALUE_32_FROM <= value < _NO_VALUE_32_TOP
 
 

@@ -1,4 +1,4 @@
-"""The recording that comes with Barnabas: one H200 for five minutes at 10 Hz.
+"""The bundled recording: one H200 for five minutes at 10 Hz.
 
 Made on a real card for this project (the UUID is masked). The phases say what the card really did
 and when, which makes it a measure for findings and the raw material of simulated fleets.
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import UTC
 from importlib.resources import files
 
-from barnabas.telemetry.samples.messages import Snapshot
 from barnabas.telemetry.samples.nvidia_smi import parse_rows
 from barnabas.telemetry.samples.readings import Refusal, Tally
+from barnabas.telemetry.samples.sample_messages import Snapshot
 
 NAMES = ("h200",)
 HOSTNAME = "h200-node"

@@ -1,4 +1,4 @@
-"""Where a topic ends, for the lag of whoever reads it."""
+"""Looks up the end offsets of a topic, to compute the lag of its readers."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,6 +1,6 @@
-"""The topics of the pipeline, made where they are missing.
+"""Creates the topics of the pipeline where they are missing.
 
-The broker's clock stamps samples, so that wrong clocks can be told; gpu-latest is compacted, as
+The broker's clock stamps samples, so that wrong clocks can be detected; gpu-latest is compacted, as
 only the last state of a GPU counts.
 """
 
@@ -10,7 +10,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from barnabas.telemetry.samples import topics
+from barnabas.telemetry.samples import telemetry_topics as topics
 
 REQUEST_TIMEOUT_S = 30
 CONFIG: dict[str, dict[str, str]] = {

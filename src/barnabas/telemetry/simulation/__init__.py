@@ -1,4 +1,4 @@
-"""Simulated fleets: real traces on made-up cards, with faults whose truth is known.
+"""Simulated fleets: recorded traces on invented cards, with faults and labels that list them.
 
     settings -> plan (cards, jobs, faults, truth) -> signals (values a tick) -> stream (messages)
 
@@ -9,8 +9,8 @@ The same settings and seed give the same bytes. `simulate` is the way in:
     fleet.truth
 """
 
-from barnabas.telemetry.simulation.settings import Fault, FleetSettings
-from barnabas.telemetry.simulation.stream import Simulation, simulate
+from barnabas.telemetry.simulation.fleet_messages import Simulation, simulate
+from barnabas.telemetry.simulation.fleet_settings import Fault, FleetSettings
 from barnabas.telemetry.simulation.truth import Truth
 
 __all__ = ["Fault", "FleetSettings", "Simulation", "Truth", "simulate"]

@@ -1,4 +1,4 @@
-"""Profiling counters of simulated cards: how busy multiprocessors, memory and links are.
+"""Simulates profiling counters: how busy the multiprocessors, memory and links of a card are.
 
 nvidia-smi has no such counters, so that the recording has none. What each phase shows of them is
 made up after what was noted of an H200 and of data sheets: PCIe and NVLink have never been compared
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from barnabas.telemetry.simulation.plan import Job, Plan
-from barnabas.telemetry.simulation.settings import FleetSettings
+from barnabas.telemetry.simulation.fleet_plan import Job, Plan
+from barnabas.telemetry.simulation.fleet_settings import FleetSettings
 from barnabas.telemetry.windows.links import links_of
 
 STREAMING_SHARE = 0.2

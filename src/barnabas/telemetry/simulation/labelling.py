@@ -1,11 +1,11 @@
-"""Turns a plan into its truth: which findings and states hold for which card, and when."""
+"""Derives the labels of a plan: which findings and states hold for which card, and when."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from barnabas.telemetry.findings.thresholds import Thresholds
-from barnabas.telemetry.simulation.plan import Affliction, Plan
-from barnabas.telemetry.simulation.settings import JOB_FAULTS, Fault, FleetSettings
+from barnabas.telemetry.simulation.fleet_plan import Affliction, Plan
+from barnabas.telemetry.simulation.fleet_settings import JOB_FAULTS, Fault, FleetSettings
 from barnabas.telemetry.simulation.signals import XIDS_TO_DRAIN, Signals
 from barnabas.telemetry.simulation.truth import FINDING, NOTE, STATE, Truth
 
@@ -77,7 +77,7 @@ class Labels:
                 yield self._truth(card, NOTE, LATE_HOST, (0, self._settings.ticks), {})
 
     def _after(self) -> Iterator[Truth]:
-        """Yield what a tick after the end brings to light: now nobody reports any more."""
+        """Yield the labels of a tick after the end, when no card reports any more."""
         span = (self._settings.ticks, self._settings.ticks + AFTER_MS // self._settings.interval_ms)
         detail = {"follows_from": "the end of the run"}
         for card in range(len(self._plan.cards)):

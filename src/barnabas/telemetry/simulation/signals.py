@@ -1,4 +1,4 @@
-"""The values of every card, tick after tick, as arrays.
+"""Computes the metric values of every card at every tick, as arrays.
 
 What a card does is a row of the traces: its phase says which rows, its job's offset which of them
 now, so that the cards of a job move in step. Noise and the card's own character (a little hotter,
@@ -13,8 +13,8 @@ import numpy as np
 from barnabas.telemetry.samples.metrics import METRICS
 from barnabas.telemetry.simulation import traces as at
 from barnabas.telemetry.simulation.counters import Counters
-from barnabas.telemetry.simulation.plan import Affliction, Plan
-from barnabas.telemetry.simulation.settings import Fault, FleetSettings
+from barnabas.telemetry.simulation.fleet_plan import Affliction, Plan
+from barnabas.telemetry.simulation.fleet_settings import Fault, FleetSettings
 from barnabas.telemetry.simulation.traces import STEP_MS, Traces
 
 Array = Any

@@ -1,4 +1,4 @@
-"""The recording, cut into phases and freed of the card it was made on.
+"""Cuts the recording into phases and scales them to cards of any model.
 
 Power becomes a share of the limit, clocks a share of the fastest, memory a share of the whole, so
 that the traces fit cards of any model.
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from barnabas.telemetry.samples import recording
-from barnabas.telemetry.samples.messages import Snapshot
+from barnabas.telemetry.samples.sample_messages import Snapshot
 
 STEP_MS = 100
 """The recording's interval."""

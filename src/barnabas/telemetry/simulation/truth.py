@@ -1,4 +1,4 @@
-"""The labels of a simulated fleet: what a perfect observer would say.
+"""Data classes for the labels of a simulated fleet: what a perfect observer would report.
 
     {"gpu_id": ..., "finding": "starved", "start": ..., "end": ..., "optional": false, "detail": {}}
     {"gpu_id": ..., "state": "train_steady", "start": ..., "end": ..., "detail": {}}
@@ -11,12 +11,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from barnabas.telemetry.samples.messages import format_time
+from barnabas.telemetry.samples.sample_messages import format_time
 
 FINDING = "finding"
 STATE = "state"
 NOTE = "note"
-"""Something that is true and that nobody is asked to find."""
+"""A finding that is true but that the pipeline need not report."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

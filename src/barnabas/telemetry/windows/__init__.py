@@ -1,1 +1,1 @@
-"""Statistics of windows of event time."""
+"""Statistics of event-time windows."""

@@ -1,4 +1,4 @@
-"""A sample stands until the next one: what lies between the windows of gold.
+"""Carries each GPU's last sample forward, so that windows without a sample are covered too.
 
     cover(before, closed windows, ...) -> all windows, the last samples for the next batch
 
@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 
 from barnabas.telemetry.findings.finding import SECOND_US
 from barnabas.telemetry.findings.thresholds import Thresholds
-from barnabas.telemetry.lake.tables import ROLLED, STATISTICS, values_of
+from barnabas.telemetry.lake.lake_tables import ROLLED, STATISTICS, values_of
 from barnabas.telemetry.windows import links
 from barnabas.telemetry.windows.rollups import (
     MOMENT,

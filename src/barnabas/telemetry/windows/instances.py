@@ -1,4 +1,4 @@
-"""A card that is split into MIG instances: one row for the card, one for each instance.
+"""Splits the rows of a card with MIG instances: one row for the card, one for each instance.
 
     rows of silver -> rows of cards, rows of instances -> windows -> levels gpu and instance
 
@@ -66,11 +66,11 @@ def separated(windows: pa.Table) -> tuple[pa.Table, pa.Table]:
     if found.num_rows == 0:
         return cards, found
     parts = pc.split_pattern(found["gpu_id"], SEPARATOR).combine_chunks()
-    told = {name: pc.list_element(parts, place) for place, name in enumerate(_KEY)}
-    told["profile"] = pc.if_else(pc.equal(told["profile"], ""), None, told["profile"])
-    told["level"] = pa.array([LEVEL] * found.num_rows, pa.string())
-    told["gpus"] = pa.array(np.zeros(found.num_rows, dtype=np.int32))
-    for name, column in told.items():
+    changes = {name: pc.list_element(parts, place) for place, name in enumerate(_KEY)}
+    changes["profile"] = pc.if_else(pc.equal(changes["profile"], ""), None, changes["profile"])
+    changes["level"] = pa.array([LEVEL] * found.num_rows, pa.string())
+    changes["gpus"] = pa.array(np.zeros(found.num_rows, dtype=np.int32))
+    for name, column in changes.items():
         found = found.set_column(found.schema.get_field_index(name), name, column)
     return cards, found
 
@@ -94,11 +94,11 @@ def with_idle_instances(cards: pa.Table, instances: pa.Table, thresholds: Thresh
         if share is not None and share >= thresholds.idle_share:
             names.append(f"{instance} ({profile})" if profile else instance)
     keys = list(zip(*(cards[name].to_pylist() for name in columns[:2]), strict=True))
-    told = {
+    changes = {
         "instances": [counts.get(key) for key in keys],
         "idle_instances": [sorted(idle[key]) if key in idle else None for key in keys],
     }
-    for name, values in told.items():
+    for name, values in changes.items():
         index = cards.schema.get_field_index(name)
         cards = cards.set_column(index, name, pa.array(values, cards.schema.field(index).type))
     return cards

@@ -1,4 +1,4 @@
-"""Rows of one GPU, or MIG instance, and instant become one row.
+"""Merges the rows of one GPU or MIG instance at one instant into a single row.
 
 An exporter that sends each metric in a message of its own leaves many rows for an instant, each
 with one value. Here they are joined: of each metric the first value that is there.

@@ -1,4 +1,4 @@
-"""What moves over the links of a card, and how much they could move at most.
+"""The capacity of a card's PCIe and NVLink links, and the traffic over them.
 
     PCIe     to the host: by generation and lanes where they are sampled, else by model
     NVLink   to other cards: by model

@@ -1,4 +1,4 @@
-"""Silver rows to rows of gold: windows by GPU, by host and by model.
+"""Aggregates silver rows into gold rows: windows by GPU, by host and by model.
 
 The rows of a window are sorted by GPU and time once; everything else is a pass over columns with
 the number of the window and GPU beside each value. Windows of GPUs carry their samples to those of
@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from barnabas.telemetry.findings.thresholds import STANDS_AT_LEAST_S, STANDS_INTERVALS, Thresholds
-from barnabas.telemetry.lake import tables
+from barnabas.telemetry.lake import lake_tables
 from barnabas.telemetry.lake.lake import arrow_schema
-from barnabas.telemetry.lake.tables import EDGES, ROLLED, values_of
+from barnabas.telemetry.lake.lake_tables import EDGES, ROLLED, values_of
 from barnabas.telemetry.samples.duplicates import text_numbers
 from barnabas.telemetry.windows import instants, links
 from barnabas.telemetry.windows import statistics as st
@@ -30,8 +30,8 @@ from barnabas.telemetry.windows.instances import (
     with_idle_instances,
 )
 
-GOLD = arrow_schema(tables.GOLD)
-SILVER = arrow_schema(tables.SILVER)
+GOLD = arrow_schema(lake_tables.GOLD)
+SILVER = arrow_schema(lake_tables.SILVER)
 MOMENT = pa.timestamp("us", tz="UTC")
 
 
@@ -42,7 +42,7 @@ WITH_VALUES = pa.schema(
         *(pa.field(values_of(metric), pa.list_(pa.float64())) for metric in ROLLED),
     ]
 )
-"""Windows of GPUs on their way to what covers them, and to the other levels."""
+"""Windows of GPUs before `covering` and before the other levels."""
 NEEDED = (
     *("gpu_id", "instance", "profile", "timestamp", "hostname", "model", "namespace", "pod"),
     *ROLLED,
@@ -257,19 +257,19 @@ def _utilisation(frame: _Frame, thresholds: Thresholds) -> dict[str, object]:
 
 def _throttling(frame: _Frame) -> dict[str, object]:
     reasons = frame.column["clock_reasons"]
-    told = ~np.isnan(reasons)
-    bits = np.where(told, reasons, 0).astype(np.int64)
+    reported = ~np.isnan(reasons)
+    bits = np.where(reported, reasons, 0).astype(np.int64)
     power, limit = frame.column["power_usage"], frame.column["power_limit"]
     measured = ~np.isnan(power) & ~np.isnan(limit) & (limit > 0)
     at_limit = measured & (power >= limit * AT_LIMIT_SHARE)
-    capped = np.where(told, (bits & POWER_CAPPED) != 0, at_limit)
+    capped = np.where(reported, (bits & POWER_CAPPED) != 0, at_limit)
     hot = (bits & THERMAL) != 0
-    known = told | measured
+    known = reported | measured
     return {
         "power_capped_share": st.share(capped, known, frame.cell, frame.cells),
-        "thermal_share": st.share(hot, told, frame.cell, frame.cells),
+        "thermal_share": st.share(hot, reported, frame.cell, frame.cells),
         "capped_at_end": np.where(known, capped, np.nan)[frame.lasts],
-        "thermal_at_end": np.where(told, hot, np.nan)[frame.lasts],
+        "thermal_at_end": np.where(reported, hot, np.nan)[frame.lasts],
     }
 
 

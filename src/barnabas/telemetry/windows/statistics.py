@@ -1,4 +1,4 @@
-"""Statistics of groups of values, for all groups at once.
+"""Computes statistics of groups of values, for all groups at once.
 
 Values come with the number of their group. One sort by group and value gives every percentile and
 the maximum; that is exact, and cheaper than sketches at the size of a window.

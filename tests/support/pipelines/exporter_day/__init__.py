@@ -1,1 +1,1 @@
-"""A day of a fleet whose exporters misbehave in turn, from their pages to the tables."""
+"""Simulates a day of a fleet whose exporters misbehave in turn, from their pages to the tables."""

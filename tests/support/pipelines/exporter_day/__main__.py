@@ -1,4 +1,4 @@
-"""Scrape a fleet whose exporters misbehave in turn, have Spark work it off, and check the tables.
+"""Scrapes a fleet whose exporters misbehave in turn, runs the Spark jobs, and checks the tables.
 
     python -m tests.support.pipelines.exporter_day --hosts 250 --rounds 2880
 
@@ -25,9 +25,10 @@ from barnabas.telemetry.collect.pacing import MAX_SPEED, Pacer, RealClock
 from barnabas.telemetry.collect.publishing import Publisher
 from barnabas.telemetry.collect.scraping import Outage, Round, Scraped, Scraping
 from barnabas.telemetry.collect.targets import Target
-from barnabas.telemetry.samples import topic_setup, topics
-from barnabas.telemetry.samples.messages import Layout, Snapshot, Tick
+from barnabas.telemetry.samples import telemetry_topics as topics
+from barnabas.telemetry.samples import topic_setup
 from barnabas.telemetry.samples.readings import Tally
+from barnabas.telemetry.samples.sample_messages import Layout, Snapshot, Tick
 from barnabas.testing.process import BrokerSubprocess
 from tests.support.pipelines.exporter_day.checking import check
 from tests.support.pipelines.exporter_day.exporters import CARDS_A_HOST, HOST, Exporters, hostname

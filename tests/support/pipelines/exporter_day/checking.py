@@ -1,4 +1,4 @@
-"""What the tables must say after the day, from the numbers of the cards alone."""
+"""Checks the tables after the day against values computed from the card numbers."""
 
 from collections import Counter
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Exporters of a made-up fleet, on ports of this machine. A third of them misbehave in turn.
+"""Exporters of an invented fleet on local ports. A third of them misbehave in turn.
 
 What a card reports follows from its number alone, so any row of a table can be checked. A card
 whose number is divisible by three idles, the others work.

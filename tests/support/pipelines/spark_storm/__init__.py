@@ -1,1 +1,1 @@
-"""A storm for the Spark sink: kills, other core counts, restored and copied checkpoints."""
+"""A storm for the Spark sink: kills, changing core counts, restored and copied checkpoints."""

@@ -1,4 +1,4 @@
-"""One life of the storm's query: a process with its JVM and its Python workers."""
+"""Runs the storm's query once: a process with its JVM and its Python workers."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The query that the storm kills: files of sequence numbers to a topic, by way of a shuffle.
+"""The query that the storm kills: it writes files of sequence numbers to a topic, after a shuffle.
 
 The shuffle has another number of tasks in every life. Some tasks of some attempts take their time,
 so that speculation has something to do.

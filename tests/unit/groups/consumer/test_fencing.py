@@ -2,24 +2,14 @@
 
 import pytest
 
-from barnabas.groups.consumer.member import Standing
+from barnabas.groups.consumer.consumer_member import Standing
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicPartition
 from barnabas.model.settings import GroupSettings
-from tests.support.talk.consumer_talk import ConsumerTalk, TalkingMember
+from tests.support.talk.consumer_talk import ConsumerTalk, two_members
 
 SESSION_MS = GroupSettings().consumer_session_timeout_ms
 STALE = ErrorCode.STALE_MEMBER_EPOCH
-
-
-def two_members() -> tuple[ConsumerTalk, TalkingMember, TalkingMember]:
-    talk = ConsumerTalk({"t": 4})
-    first, second = talk.member("first"), talk.member("second")
-    first.join(["t"])
-    first.obey()
-    first.beat()
-    second.join(["t"])
-    return talk, first, second
 
 
 def test_epochs_that_are_not_the_members_are_fenced() -> None:

@@ -6,7 +6,7 @@ from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.settings import GroupSettings
 from barnabas.protocol.coordinator_records.consumer_group_metadata import ConsumerGroupMetadataKey
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from tests.support.talk.consumer_talk import GROUP, REBALANCE_TIMEOUT_MS, ConsumerTalk
+from tests.support.talk.consumer_talk import GROUP, REBALANCE_TIMEOUT_MS, ConsumerTalk, two_members
 
 SESSION_MS = GroupSettings().consumer_session_timeout_ms
 
@@ -85,13 +85,7 @@ def test_an_assignment_is_sent_where_it_changed_or_all_was_said() -> None:
 
 
 def test_a_second_member_gets_its_part_once_the_first_has_given_it_up() -> None:
-    talk = ConsumerTalk({"t": 4})
-    first, second = talk.member("first"), talk.member("second")
-    first.join(["t"])
-    first.obey()
-    first.beat()
-
-    second.join(["t"])
+    talk, first, second = two_members()
     assert (second.epoch, second.told) == (2, set())
     assert talk.group.state == "Reconciling"
     first.beat()

@@ -3,7 +3,7 @@
 import pytest
 
 from barnabas.groups.consumer.assignors.spec import Slot
-from barnabas.groups.consumer.member import MemberState, Standing
+from barnabas.groups.consumer.consumer_member import MemberState, Standing
 from barnabas.groups.consumer.reconciliation import Target, reconcile
 from barnabas.model.errors import ApiError, ErrorCode
 from barnabas.model.ids import TopicId

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
-from barnabas.groups.consumer import records
-from barnabas.groups.consumer.member import Member, MemberState, Profile, Standing
+from barnabas.groups.consumer import consumer_records as records
+from barnabas.groups.consumer.consumer_member import Member, MemberState, Profile, Standing
 from barnabas.groups.directory import GroupType
 from barnabas.model.coordination import CoordinatorRecord
 from barnabas.model.errors import ErrorCode
@@ -23,7 +23,7 @@ from barnabas.protocol.coordinator_records.consumer_group_partition_metadata imp
     ConsumerGroupPartitionMetadataValue,
 )
 from barnabas.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from tests.support.talk.consumer_talk import GROUP, ConsumerTalk
+from tests.support.talk.consumer_talk import GROUP, ConsumerTalk, two_members
 
 SESSION_MS = GroupSettings().consumer_session_timeout_ms
 TOPIC = TopicId(bytes(15) + b"\1")
@@ -130,12 +130,7 @@ def test_ends_of_what_is_not_there_mean_nothing() -> None:
 
 
 def test_a_restart_in_the_middle_of_a_rebalance_loses_nothing() -> None:
-    talk = ConsumerTalk({"t": 4})
-    first, second = talk.member("first"), talk.member("second")
-    first.join(["t"])
-    first.obey()
-    first.beat()
-    second.join(["t"])
+    talk, first, second = two_members()
     first.beat()
     talk.restart()
     assert talk.group.state == "Reconciling"

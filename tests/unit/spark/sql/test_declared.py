@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-from barnabas.spark.failures import OptionError
+from barnabas.spark.query_errors import OptionError
 from barnabas.spark.schema import arrow_schema, spark_schema
-from barnabas.spark.sql.declared import parse_columns, shape_of
-from barnabas.spark.sql.tables import (
+from barnabas.spark.sql.declared_columns import parse_columns, shape_of
+from barnabas.spark.sql.sql_tables import (
     READ_FROM_A_TABLE,
     for_reading,
     for_writing,

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from barnabas.spark.sql.functions import load, returned_type
-from barnabas.spark.sql.locating import refusal
 from barnabas.spark.sql.output_topics import output_topics
+from barnabas.spark.sql.sql_error_lines import refusal
+from barnabas.spark.sql.sql_tables import quoted, quoted_name
 from barnabas.spark.sql.statements import CreateFunction, StatementError, parse
-from barnabas.spark.sql.tables import quoted, quoted_name
 from barnabas.spark.sql.topic_tables import named_tables
 
 FUNCTION = CreateFunction(
@@ -54,7 +54,9 @@ def test_a_function_comes_from_a_module_beside_the_file(tmp_path: Path) -> None:
     untyped = CreateFunction(
         line=4, name="u", module="sql_test_module", function="untyped", returns=None
     )
-    with pytest.raises(StatementError, match="line 4: untyped does not say what it returns; type:"):
+    with pytest.raises(
+        StatementError, match="line 4: untyped does not declare its return type; type:"
+    ):
         returned_type(untyped, load(untyped, tmp_path))
     missing = CreateFunction(line=4, name="m", module="sql_test_module", function="m", returns=None)
     with pytest.raises(StatementError, match="has no function m; it has net, untyped"):
@@ -67,9 +69,7 @@ def test_a_function_comes_from_a_module_beside_the_file(tmp_path: Path) -> None:
 def test_a_refusal_of_spark_becomes_a_sentence_with_a_line() -> None:
     text = "\n[PARSE_SYNTAX_ERROR] Syntax error at 'orders'. SQLSTATE: 42601 (line 4, pos 18)\n"
     assert str(refusal(text, 2)) == "line 4: [PARSE_SYNTAX_ERROR] Syntax error at 'orders'."
-    python = (
-        "[PYTHON_DATA_SOURCE_ERROR] Failed: Traceback\nbarnabas.spark.failures.OptionError: Do x\n"
-    )
+    python = "[PYTHON_DATA_SOURCE_ERROR] Failed: Traceback\nbarnabas.spark.OptionError: Do x\n"
     assert str(refusal(python, 2)) == "line 2: Do x"
     endless = "Queries with streaming sources must be executed with writeStream.start();"
     assert "type: CREATE STREAM name AS SELECT" in str(refusal(endless, 2))

@@ -7,7 +7,7 @@ import pytest
 
 from barnabas.model.ids import TopicPartition
 from barnabas.spark.sql.lag import lag
-from barnabas.spark.sql.state import (
+from barnabas.spark.sql.run_status import (
     Status,
     StatusError,
     StreamStatus,
@@ -86,5 +86,5 @@ def test_a_folder_without_status_says_what_to_type(tmp_path: Path) -> None:
     with pytest.raises(StatusError, match="type: barnabas sql run FILE"):
         read_status(tmp_path)
     (tmp_path / "status.json").write_text(json.dumps({"streams": [{"nothing": 1}]}))
-    with pytest.raises(StatusError, match="barnabas sql run writes it anew"):
+    with pytest.raises(StatusError, match="barnabas sql run rewrites it"):
         read_status(tmp_path)

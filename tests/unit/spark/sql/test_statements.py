@@ -74,8 +74,8 @@ def test_a_function_of_java_is_left_to_spark() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "advice"),
     [
-        ("SELECT 1;\nSELECT 'open", 2, "the string that begins here has no end"),
-        ("/* open", 1, "the comment that begins here has no end"),
+        ("SELECT 1;\nSELECT 'open", 2, "the string that begins here is not closed"),
+        ("/* open", 1, "the comment that begins here is not closed"),
         ("CREATE SOURCE", 1, "the name of the source is missing before the end; type: CREATE"),
         ("CREATE SOURCE `my-orders` FROM TOPIC x", 1, "such as my_orders"),
         ("CREATE SOURCE s (a INT", 1, "a closing parenthesis is missing"),
@@ -86,11 +86,15 @@ def test_a_function_of_java_is_left_to_spark() -> None:
         ("CREATE SOURCE s FROM TOPIC 'a b'", 1, "cannot be the name of a topic"),
         ("CREATE STREAM s INTO TOPIC x", 1, "AS SELECT ... is missing; type: CREATE STREAM"),
         ("CREATE STREAM s INTO FILE x AS SELECT 1", 1, "AS SELECT ... is missing"),
-        ("CREATE STREAM s AS SELECT 1;\nCREATE STREAM S AS SELECT 2", 2, "S is on line 1 already"),
+        (
+            "CREATE STREAM s AS SELECT 1;\nCREATE STREAM S AS SELECT 2",
+            2,
+            "S is already defined on line 1",
+        ),
         (
             "CREATE STREAM a INTO TABLE t AS SELECT 1;\nCREATE STREAM b INTO TABLE t AS SELECT 2",
             2,
-            "table t is on line 1 already",
+            "table t is already defined on line 1",
         ),
     ],
 )

@@ -3,8 +3,8 @@
 import pytest
 
 from barnabas.telemetry.collect.dcgm_csv import HeaderError, is_header, parse_rows
-from barnabas.telemetry.samples.messages import Snapshot
 from barnabas.telemetry.samples.readings import Reading, Refusal, Tally
+from barnabas.telemetry.samples.sample_messages import Snapshot
 
 HEADER = (
     "timestamp,uuid,modelName,DCGM_FI_DEV_GPU_UTIL,DCGM_FI_PROF_DRAM_ACTIVE,"
@@ -50,8 +50,8 @@ def test_cells_without_a_value_are_left_out_and_counted() -> None:
         ("yesterday,GPU-1,m,1,1,1,1", "timestamp 'yesterday' is neither seconds nor ISO 8601"),
         ("1,,m,1,1,1,1", "no uuid"),
         ("1,GPU-1,m,1", "4 cells, the header has 7"),
-        ("1,GPU-1,m,much,1,1,1", "'much' is no number for DCGM_FI_DEV_GPU_UTIL"),
-        ("1,GPU-1,m,inf,1,1,1", "'inf' is no number for DCGM_FI_DEV_GPU_UTIL"),
+        ("1,GPU-1,m,much,1,1,1", "'much' is not a number for DCGM_FI_DEV_GPU_UTIL"),
+        ("1,GPU-1,m,inf,1,1,1", "'inf' is not a number for DCGM_FI_DEV_GPU_UTIL"),
     ],
 )
 def test_a_bad_row_is_refused_and_the_next_is_read(line: str, reason: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.telemetry.collect.delivering import Delivery
 from barnabas.telemetry.collect.spool import Letter, Spool
-from barnabas.testing.ports import free_port
+from barnabas.testing.free_ports import free_port
 
 
 @pytest.fixture

@@ -85,7 +85,7 @@ def test_a_file_is_read_again_when_it_changes(tmp_path: Path) -> None:
     rewrite(path, '[{"targets": ["b", "h:99999"]}]')
     assert [each.host for each in found.targets()] == ["a", "z", "b"]
     assert said == [f"{path} names 2 targets now", said[1]]
-    assert "'h:99999' is no address" in said[1]
+    assert "'h:99999' is not an address" in said[1]
     rewrite(path, '[{"targets": ["c"')
     path_gone = [len(found.targets()), len(found.targets())]
     path.unlink()
@@ -131,7 +131,7 @@ def test_settings_say_how_to_get_in(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "advice"),
     [
-        ([], "to be a mapping"),
+        ([], "must be a mapping"),
         ({"scrap": []}, "did you mean scrape"),
         ({"scrape": [{"scheme": "http"}]}, "names no targets"),
         ({"scrape": [{"targets": ["a"], "scheme": "ftp"}]}, "write http or https"),
@@ -140,7 +140,7 @@ def test_settings_say_how_to_get_in(tmp_path: Path) -> None:
         ({"scrape": [{"targets": ["a"], "authorization": {"type": "Digest"}}]}, "only be Bearer"),
         ({"kubernetes": {"namespace": "x"}}, "needs a selector"),
         ({"kubernetes": {"selector": "x", "port": 70_000}}, "below 65536"),
-        ({"files": "a"}, "to be a list"),
+        ({"files": "a"}, "must be a list"),
     ],
 )
 def test_other_settings_say_what_to_change(content: object, advice: str) -> None:

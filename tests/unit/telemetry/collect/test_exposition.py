@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.telemetry.collect.exporter_pages import PageReader, problem
 from barnabas.telemetry.collect.exposition import parse_labels
-from barnabas.telemetry.collect.pages import PageReader, problem
-from barnabas.telemetry.samples.messages import Snapshot
 from barnabas.telemetry.samples.readings import Refusal, Tally
+from barnabas.telemetry.samples.sample_messages import Snapshot
 
 H100 = "GPU-a8affe7e-7930-ae20-3fc6-4b0edf3ebbf3"
 OLD = "GPU-8c16e996-bd76-aa91-17e7-b48bcd0208ba"
@@ -110,7 +110,7 @@ def test_what_is_no_value_or_not_ours_is_counted() -> None:
 
 @given(st.text(st.sampled_from('aU{}=",\\ 1.\n#e-\x00é'), max_size=40))
 def test_no_garbage_stops_the_reader(text: str) -> None:
-    read(text)
+    assert len(read(text)) <= text.count("\n") + 1
 
 
 def test_label_text() -> None:

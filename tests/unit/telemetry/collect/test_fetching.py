@@ -52,7 +52,7 @@ def test_the_status_can_be_told(serve: Serve) -> None:
 
 def test_a_server_that_trickles_meets_the_deadline_of_the_whole(serve: Serve) -> None:
     server = serve(trickle)
-    with pytest.raises(FetchError, match=r"no whole answer within 0\.3 s"):
+    with pytest.raises(FetchError, match=r"no complete response within 0\.3 s"):
         fetch(server.url, timeout_s=0.3)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.telemetry.collect.collector_sources import Sources
 from barnabas.telemetry.collect.inputs import (
     FileFormat,
     InputError,
@@ -15,9 +16,8 @@ from barnabas.telemetry.collect.inputs import (
     read_lines,
     read_rows,
 )
-from barnabas.telemetry.collect.sources import Sources
-from barnabas.telemetry.samples.messages import Layout, Snapshot
 from barnabas.telemetry.samples.readings import Refusal, Tally
+from barnabas.telemetry.samples.sample_messages import Layout, Snapshot
 
 SMI = "timestamp, uuid, utilization.gpu [%]\n2026/11/15 06:54:54.154, GPU-1, 5\n"
 LONG = "timestamp,metric_name,uuid,value\n2026-11-15T06:54:54.154Z,DCGM_FI_DEV_GPU_UTIL,GPU-1,5\n"

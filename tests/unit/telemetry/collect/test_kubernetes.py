@@ -120,7 +120,7 @@ def test_the_cluster_is_found_by_its_environment(tmp_path: Path) -> None:
     host = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "6443"}
     assert api_address(host) == "https://10.0.0.1:6443"
     assert api_address({"KUBERNETES_SERVICE_HOST": "fd00::1"}) == "https://[fd00::1]:443"
-    with pytest.raises(TargetsError, match="no pod of a cluster"):
+    with pytest.raises(TargetsError, match="does not run in a Kubernetes pod"):
         api_address({})
     assert own_namespace(tmp_path) == "default"
     (tmp_path / "namespace").write_text("gpu-operator\n")

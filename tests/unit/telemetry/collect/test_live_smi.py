@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.telemetry.collect.collector_sources import Sources
 from barnabas.telemetry.collect.live_smi import SmiError, live_lines
-from barnabas.telemetry.collect.sources import Sources
-from barnabas.telemetry.samples.messages import Layout, Snapshot
+from barnabas.telemetry.samples.sample_messages import Layout, Snapshot
 
 OLD_DRIVER = """\
 #!/bin/sh

@@ -3,8 +3,8 @@
 import pytest
 
 from barnabas.telemetry.collect.long_csv import HeaderError, parse_rows
-from barnabas.telemetry.samples.messages import Snapshot
 from barnabas.telemetry.samples.readings import Refusal, Tally, by_instant
+from barnabas.telemetry.samples.sample_messages import Snapshot
 
 HEADER = (
     "timestamp,metric_name,gpu_id,device,uuid,modelName,Hostname,container,pod,namespace,value,"
@@ -60,8 +60,8 @@ def test_blank_numbers_are_counted_and_left_out() -> None:
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
-        (row("M", "high"), "value 'high' is no number"),
-        (row("M", "inf"), "value 'inf' is no number"),
+        (row("M", "high"), "value 'high' is not a number"),
+        (row("M", "inf"), "value 'inf' is not a number"),
         (row("M", "1", at="yesterday"), "timestamp 'yesterday' is not ISO 8601"),
         (row("", "1"), "metric_name is empty"),
         (row("M", "1", uuid=""), "no label UUID"),

@@ -1,8 +1,8 @@
 """A replay keeps the recording's gaps, by a clock of its own."""
 
 from barnabas.telemetry.collect.pacing import MAX_SPEED, Pacer, repeated
-from barnabas.telemetry.samples.messages import Snapshot
 from barnabas.telemetry.samples.readings import Reading, Refusal
+from barnabas.telemetry.samples.sample_messages import Snapshot
 
 
 class FakeClock:

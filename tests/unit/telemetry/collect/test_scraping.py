@@ -8,8 +8,8 @@ import pytest
 
 from barnabas.telemetry.collect.scraping import Outage, Recovery, Round, Scrape, Scraping
 from barnabas.telemetry.collect.targets import Access, EndpointError, Target, endpoint
-from barnabas.telemetry.samples.messages import Snapshot, Tick
 from barnabas.telemetry.samples.readings import Tally
+from barnabas.telemetry.samples.sample_messages import Snapshot, Tick
 from tests.support.pipelines.canned_http import Canned, answer, trickle
 
 Serve = Callable[..., Canned]

@@ -8,10 +8,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from barnabas.telemetry.collect import vitals as module
+from barnabas.telemetry.collect.collector_web import CLIENTS_MAX, OwnPages, WebError
 from barnabas.telemetry.collect.fetching import FetchError, StatusError, get
 from barnabas.telemetry.collect.targets import Access
 from barnabas.telemetry.collect.vitals import Totals, Vitals
-from barnabas.telemetry.collect.web import CLIENTS_MAX, OwnPages, WebError
 from barnabas.testing.waiting import eventually
 
 

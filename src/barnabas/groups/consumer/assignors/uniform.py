@@ -1,9 +1,9 @@
-"""The `uniform` assignor: everybody gets about as much, and keeps as much as that allows.
+"""The `uniform` assignor: members get equal shares, and keep what they have as far as possible.
 
 1. A member keeps what it had, where it still subscribes to the topic and the partition is there.
 2. Where all subscribe to the same topics, members with more than their part give up the rest, the
    most burdened keeping the parts that are larger by one. No partition moves that did not have to.
-3. What nobody has goes to the least burdened of those who may have it, topics with few readers
+3. Unassigned partitions go to the subscriber with the fewest partitions, topics with few readers
    first, for they leave least choice.
 4. While, within some topic, a member has at least two partitions more than another reader of that
    topic, one moves over. This ends, for each move makes the sum of squared burdens smaller.
@@ -58,7 +58,7 @@ class _Table:
                 self._give_up(member_id)
 
     def hand_out(self, topic_id: TopicId) -> None:
-        """Give every partition of a topic that nobody has to whom it burdens least."""
+        """Give each unassigned partition of a topic to the subscriber with the fewest."""
         held = self._held[topic_id]
         least = [(self._burden[member_id], member_id) for member_id in self._readers[topic_id]]
         heapq.heapify(least)

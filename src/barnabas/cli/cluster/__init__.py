@@ -1,0 +1,1 @@
+"""`barnabas cluster`: local clusters, and the state and brokers of any cluster."""

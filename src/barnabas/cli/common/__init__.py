@@ -1,0 +1,1 @@
+"""Code that all commands share: options, errors, tables, progress."""

@@ -1,0 +1,1 @@
+"""`barnabas group`: consumer groups."""

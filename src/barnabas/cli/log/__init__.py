@@ -1,0 +1,1 @@
+"""`barnabas log`: segment files on disk."""

@@ -1,0 +1,1 @@
+"""`barnabas partition`: replicas and leaders of partitions."""

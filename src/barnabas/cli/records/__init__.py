@@ -1,0 +1,1 @@
+"""`barnabas produce` and `barnabas consume`: write and read records."""

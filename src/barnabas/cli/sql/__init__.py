@@ -1,0 +1,1 @@
+"""`barnabas sql`: run SQL on topics with Spark."""

@@ -1,0 +1,1 @@
+"""`barnabas telemetry`: GPU telemetry, from collectors to the report."""

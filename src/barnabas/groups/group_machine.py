@@ -1,0 +1,110 @@
+"""Every group of one partition of `__consumer_offsets`: the coordinator's state machine.
+
+Requests come in as operations (see `model/coordination.py`). Each protocol keeps its own rules;
+this machine passes records to them, and answers requests that concern any group.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from random import Random
+
+from barnabas.groups.classic.protocol import ClassicProtocol
+from barnabas.groups.consumer.protocol import ConsumerProtocol
+from barnabas.groups.directory import Directory
+from barnabas.groups.offset_records import OffsetRecord
+from barnabas.groups.offsets import Offsets
+from barnabas.groups.simple import SimpleGroup
+from barnabas.metadata.image import Image
+from barnabas.model.coordination import (
+    CoordinatorRecord,
+    Outcome,
+    ProducerIdAndEpoch,
+    Scheduler,
+)
+from barnabas.model.errors import ApiError, ErrorCode
+from barnabas.model.settings import GroupSettings
+from barnabas.protocol.coordinator_codec import decode_group_record
+from barnabas.protocol.coordinator_records.group_metadata import GroupMetadataKey
+from barnabas.protocol.coordinator_records.offset_commit import OffsetCommitKey
+from barnabas.protocol.messages.list_groups import ListedGroup
+
+
+class GroupMachine:
+    """The groups of one coordinator."""
+
+    def __init__(
+        self,
+        settings: GroupSettings,
+        scheduler: Scheduler,
+        image: Callable[[], Image],
+        rng: Random,
+    ) -> None:
+        self.groups: Directory = {}
+        self.offsets = Offsets(settings, scheduler, self.groups, image)
+        self.classic = ClassicProtocol(settings, scheduler, self.groups, rng)
+        self.consumer = ConsumerProtocol(settings, scheduler, self.groups, image, rng)
+
+    def replay(self, record: CoordinatorRecord, producer: ProducerIdAndEpoch | None) -> None:
+        """Take in a record."""
+        if isinstance(record, OffsetRecord):
+            self.offsets.replay_written(record, producer)
+            return
+        stored = decode_group_record(record)
+        if stored is None:
+            return
+        if isinstance(stored.key, OffsetCommitKey):
+            self.offsets.replay(stored, producer)
+        elif isinstance(stored.key, GroupMetadataKey):
+            if stored.value is None:
+                self._end_simple(stored.key.group)
+            self.classic.replay(stored)
+        else:
+            self.consumer.replay(stored)
+
+    def replay_marker(self, producer: ProducerIdAndEpoch, *, committed: bool) -> None:
+        """Make a transaction's offsets count, or forget them."""
+        self.offsets.replay_marker(producer, committed=committed)
+
+    def loaded(self) -> None:
+        """Watch members and offsets from here on."""
+        self.classic.loaded()
+        self.consumer.loaded()
+        self.offsets.loaded()
+
+    def topics_changed(self, deleted: Sequence[str]) -> Outcome[None]:
+        """Act on changed topics: delete the offsets of deleted ones."""
+        self.consumer.topics_changed()
+        return Outcome(None, self.offsets.forget_topics(deleted))
+
+    def list_groups(
+        self, states: Iterable[str], types: Iterable[str]
+    ) -> Outcome[list[ListedGroup]]:
+        """Name the groups in any of some states and of any of some types; none are no filter."""
+        wanted_states = {state.strip().lower() for state in states}
+        wanted_types = {kind.lower() for kind in types}
+        return Outcome(
+            [
+                ListedGroup(
+                    group_id=group.group_id,
+                    protocol_type=group.protocol_type,
+                    group_state=group.state,
+                    group_type=group.type,
+                )
+                for group in self.groups.values()
+                if (not wanted_states or group.state.lower() in wanted_states)
+                and (not wanted_types or group.type in wanted_types)
+            ]
+        )
+
+    def delete_group(self, group_id: str) -> Outcome[ErrorCode]:
+        """End a group that has no members, and its offsets."""
+        group = self.groups.get(group_id)
+        if group is None:
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND)
+        if not group.is_empty:
+            raise ApiError(ErrorCode.NON_EMPTY_GROUP)
+        records = self.offsets.tombstones_of(group_id) + group.tombstones()
+        return Outcome(ErrorCode.NONE, records)
+
+    def _end_simple(self, group_id: str) -> None:
+        if isinstance(self.groups.get(group_id), SimpleGroup):
+            del self.groups[group_id]

@@ -1,0 +1,1 @@
+"""The APIs that a broker serves, one row each."""

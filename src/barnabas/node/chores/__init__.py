@@ -1,0 +1,1 @@
+"""Background work: retention, compaction, checkpoints, scrubbing."""

@@ -1,0 +1,1 @@
+"""This broker in its cluster: quorum, controller, lifecycle, other brokers, local replicas."""

@@ -1,0 +1,1 @@
+"""One broker's replica of a partition: appends, reads, checks, replication as a follower."""

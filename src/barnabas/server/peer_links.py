@@ -1,0 +1,71 @@
+"""The connections to other brokers: one for each address and lane, made when first needed.
+
+The requests of an event are sent together at its end. A connection that failed is dropped, and the
+next request makes another. Nothing here retries or backs off: that is up to the caller.
+"""
+
+from typing import TYPE_CHECKING
+
+from barnabas.effects import Address, Ask
+from barnabas.server.peer_connection import PeerConnection
+
+if TYPE_CHECKING:
+    from barnabas.server.server import Server
+
+IDLE_MS = 60_000
+
+
+class PeerConnections:
+    """All connections that this broker has made to others."""
+
+    def __init__(self, server: "Server") -> None:
+        self._server = server
+        self._lanes: dict[tuple[Address, str], PeerConnection] = {}
+        self._dirty: dict[PeerConnection, None] = {}
+        self._ended = False
+        self.asked = 0
+        self.answered = 0
+        self.lost = 0
+        self.bytes_out = 0
+        self.bytes_in = 0
+
+    def __len__(self) -> int:
+        return len(self._lanes)
+
+    def ask(self, ask: Ask) -> None:
+        """Queue a request; `flush` sends it. After `close_all` requests are dropped."""
+        if self._ended:
+            return
+        key = ask.address, ask.lane
+        lane = self._lanes.get(key)
+        if lane is None:
+            lane = self._lanes[key] = PeerConnection(self._server, self, key)
+            lane.connect()
+        self.asked += 1
+        lane.queue(ask)
+        self._dirty[lane] = None
+
+    def flush(self) -> None:
+        """Send what was queued."""
+        while self._dirty:
+            lane, _ = self._dirty.popitem()
+            lane.flush()
+
+    def forget(self, lane: PeerConnection) -> None:
+        """Drop a connection; the next request of its lane makes another."""
+        if self._lanes.get(lane.key) is lane:
+            del self._lanes[lane.key]
+
+    def sweep(self, now_ms: int) -> None:
+        """Close idle connections."""
+        for lane in list(self._lanes.values()):
+            if not lane.waits and now_ms - lane.last_used_ms > IDLE_MS:
+                lane.close("it is idle")
+
+    def close_all(self) -> None:
+        """Close all connections without reporting to their callers: the broker stops."""
+        self._ended = True
+        for lane in list(self._lanes.values()):
+            lane.drop()
+        self._lanes.clear()
+        self._dirty.clear()

@@ -1,0 +1,1 @@
+"""The checks of simulated runs, during a run and at its end."""

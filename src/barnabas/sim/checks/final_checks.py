@@ -1,0 +1,192 @@
+"""The checks at the end of a run, over everything that clients saw.
+
+The auditor reads every partition at both isolation levels and the offsets of every group, with the
+same requests as other clients.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from barnabas.model.ids import TopicPartition
+from barnabas.sim.checks.ledger import End, Ledger, OffsetRead, OffsetWrite, Sent, Txn
+from barnabas.sim.checks.monotonic_checks import Growth
+from barnabas.sim.clients.actor import Talk
+from barnabas.sim.clients.reader import Reader, Shown
+from barnabas.sim.clients.simulated_member import GroupClient
+from barnabas.sim.simulated_cluster import Cluster
+from barnabas.sim.world import InvariantError, World
+
+
+class AuditReader(Reader):
+    """Reads a partition to its end, once."""
+
+    def life(self) -> Talk:
+        """Read until there is no more."""
+        yield from self.read_to_end()
+
+
+class AuditLookUp(GroupClient):
+    """Looks up the offsets of a group, until none of them is about to change."""
+
+    partitions: list[TopicPartition]
+
+    def life(self) -> Talk:
+        """Ask until the answer is whole."""
+        while not (yield from self.look_up(self.partitions)):
+            yield from self.pause_before_retry()
+
+
+def audit_readers(
+    world: World,
+    cluster: Cluster,
+    ledger: Ledger,
+    growth: Growth,
+    partitions: Iterable[TopicPartition],
+) -> list[AuditReader]:
+    """Return readers of everything, at both isolation levels."""
+    return [
+        AuditReader(
+            world, cluster, f"audit-{partition}", ledger, growth, partition, committed=committed
+        )
+        for partition in partitions
+        for committed in (False, True)
+    ]
+
+
+def check_records(ledger: Ledger, readers: Iterable[AuditReader]) -> None:
+    """Every acknowledged record is where it was said to be, once, and in order."""
+    everything: dict[str, Shown] = {}
+    visible: set[str] = set()
+    for reader in readers:
+        values = [shown.value for shown in reader.shown]
+        if len(values) != len(set(values)):
+            raise InvariantError(f"{reader.partition} holds a record twice: {values}")
+        _check_order(ledger, reader)
+        if reader.committed:
+            visible.update(values)
+        else:
+            everything.update({shown.value: shown for shown in reader.shown})
+    for sent in ledger.records.values():
+        _check_place(sent, everything.get(sent.value))
+        _check_plain(sent, everything, visible)
+    for txn in ledger.txns:
+        _check_txn(txn, visible)
+
+
+def check_seen(readers: Iterable[Reader], audits: Iterable[AuditReader]) -> None:
+    """What readers saw during the run is how it begins in the end."""
+    truth = {(audit.partition, audit.committed): audit.shown for audit in audits}
+    for reader in readers:
+        final = truth[reader.partition, reader.committed]
+        if reader.shown != final[: len(reader.shown)]:
+            raise InvariantError(f"{reader.name} saw {reader.shown}, and there is {final}")
+
+
+def check_offsets(ledger: Ledger) -> None:
+    """Offsets are a register: a read finds the last commit, or one that overlaps with it."""
+    by_place: dict[tuple[str, TopicPartition], list[OffsetRead]] = {}
+    for read in ledger.reads:
+        by_place.setdefault((read.group, read.partition), []).append(read)
+    for place, reads in by_place.items():
+        writes = [w for w in ledger.writes.values() if (w.group, w.partition) == place]
+        for read in reads:
+            _check_read(read, writes)
+        for earlier in reads:
+            for later in reads:
+                if earlier.answered_ms < later.sent_ms and later.is_current:
+                    _check_pair(earlier, later)
+
+
+def check_flow(ledger: Ledger, readers: Iterable[AuditReader], group: str) -> None:
+    """Of every record that a flow has read there is one that was made of it, and of no other."""
+    committed = [reader for reader in readers if reader.committed]
+    made = Counter(
+        ledger.records[shown.value].source for reader in committed for shown in reader.shown
+    )
+    last = {read.partition: read.write for read in ledger.reads if read.group == group}
+    for reader in committed:
+        write = last.get(reader.partition)
+        upto = 0 if write is None else write.offset
+        for shown in reader.shown if reader.partition in last else ():
+            wanted = int(shown.offset < upto)
+            if made[shown.value] != wanted:
+                raise InvariantError(
+                    f"{group} has read {reader.partition} up to {upto}, and of {shown} "
+                    f"{made[shown.value]} were made"
+                )
+
+
+def resolve(ledger: Ledger, readers: Iterable[AuditReader], now_ms: int) -> None:
+    """Find out how transactions ended of which their producers never heard."""
+    visible = {s.value for reader in readers if reader.committed for s in reader.shown}
+    for txn in ledger.txns:
+        if txn.outcome is None and txn.records:
+            committed = any(sent.value in visible for sent in txn.records)
+            txn.outcome = End.COMMIT if committed else End.ABORT
+            for write in txn.offsets if committed else ():
+                write.confirmed_ms = min(write.confirmed_ms, now_ms)
+
+
+def _check_order(ledger: Ledger, reader: Reader) -> None:
+    last: dict[str, int] = {}
+    for shown in reader.shown:
+        sent = ledger.records[shown.value]
+        if last.get(sent.writer, -1) >= sent.number:
+            raise InvariantError(f"{shown} of {sent.writer} comes after {last[sent.writer]}")
+        last[sent.writer] = sent.number
+
+
+def _check_place(sent: Sent, found: Shown | None) -> None:
+    if sent.acknowledged and found is None:
+        raise InvariantError(f"{sent.value} was acknowledged at {sent.offset} and is lost")
+    if found is not None and sent.offset not in (-1, found.offset):
+        raise InvariantError(f"{sent.value} is said to be at {sent.offset}, not {found.offset}")
+
+
+def _check_plain(sent: Sent, everything: dict[str, Shown], visible: set[str]) -> None:
+    if sent.txn is None and (sent.value in everything) != (sent.value in visible):
+        raise InvariantError(f"{sent.value}, of no transaction, is not shown to all alike")
+
+
+def _check_txn(txn: Txn, visible: set[str]) -> None:
+    shown = [sent.value for sent in txn.records if sent.value in visible]
+    if shown and not txn.may_commit:
+        raise InvariantError(f"{txn.name} was never committed, and {shown} are shown")
+    if shown and len(shown) < len(txn.records):
+        raise InvariantError(f"of {txn.name} only {shown} are shown")
+    if txn.outcome is End.COMMIT and not shown and txn.records:
+        raise InvariantError(f"{txn.name} was committed and is not shown")
+    if txn.outcome is End.ABORT and shown:
+        raise InvariantError(f"{txn.name} was aborted and is shown")
+
+
+def _check_read(read: OffsetRead, writes: list[OffsetWrite]) -> None:
+    found = read.write
+    if found is not None:
+        _check_found(found)
+    for write in writes if read.is_current else ():
+        if write.refused or write.confirmed_ms >= read.sent_ms:
+            continue
+        if found is None or write.sent_ms > found.stored_ms:
+            name = "nothing" if found is None else found.note
+            raise InvariantError(
+                f"{read.group} has {name} for {read.partition} after {write.note} was confirmed"
+            )
+
+
+def _check_found(found: OffsetWrite) -> None:
+    if found.refused:
+        raise InvariantError(f"{found.note} was refused and is found")
+    txn = found.txn
+    if txn is not None and (not txn.may_commit or txn.outcome is End.ABORT):
+        raise InvariantError(f"{found.note} of {txn.name}, which was not committed, is found")
+
+
+def _check_pair(earlier: OffsetRead, later: OffsetRead) -> None:
+    if earlier.write is None or later.write is earlier.write:
+        return
+    if later.write is None or later.write.stored_ms < earlier.write.sent_ms:
+        name = "nothing" if later.write is None else later.write.note
+        raise InvariantError(
+            f"{later.group} went from {earlier.write.note} back to {name} for {later.partition}"
+        )

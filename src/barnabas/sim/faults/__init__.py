@@ -1,0 +1,1 @@
+"""Faults: how often they happen, and when."""

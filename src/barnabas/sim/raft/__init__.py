@@ -1,0 +1,1 @@
+"""A metadata quorum alone: members, network and checks."""

@@ -1,0 +1,1 @@
+"""Helpers for Structured Streaming: decoding values, windows, joins and changelog tables."""

@@ -1,0 +1,53 @@
+"""Fetches Avro schemas by id from a Confluent-compatible schema registry.
+
+    from barnabas.spark import SchemaRegistry, avro_values
+
+    avro_values(records, schema, schemas=SchemaRegistry("http://127.0.0.1:8081"))
+
+Each worker asks for an id once. An id that is not there is an answer (the record goes to the DLQ);
+a registry that does not answer is a failure, which Spark retries.
+"""
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+
+NOT_FOUND = 404
+
+
+class SchemaRegistry:
+    """Returns the text of the schema with an id."""
+
+    def __init__(
+        self, url: str, *, headers: Mapping[str, str] | None = None, timeout_s: float = 10.0
+    ) -> None:
+        """Take where it is; `headers` go with each request (Authorization, for one)."""
+        if not url.startswith(("http://", "https://")):
+            raise ValueError(f"The registry is at {url!r}; write http://HOST:PORT")
+        self._url = url.rstrip("/")
+        self._headers = dict(headers or {})
+        self._timeout_s = timeout_s
+
+    def __call__(self, number: int) -> str:
+        """Return a schema; raise LookupError where there is none of that id."""
+        address = f"{self._url}/schemas/ids/{number}"
+        request = urllib.request.Request(address, headers=self._headers)  # noqa: S310 - checked
+        try:
+            with urllib.request.urlopen(request, timeout=self._timeout_s) as answer:  # noqa: S310
+                found = json.load(answer)
+        except urllib.error.HTTPError as error:
+            with error:
+                if error.code == NOT_FOUND:
+                    raise LookupError(f"{address}: no such schema") from None
+                raise
+        return _avro(found, address)
+
+
+def _avro(found: Mapping[str, object], address: str) -> str:
+    kind = found.get("schemaType", "AVRO")
+    if kind != "AVRO":
+        raise LookupError(f"{address} is of type {kind}, not AVRO")
+    if found.get("references"):
+        raise LookupError(f"{address} refers to other schemas; register it with them written out")
+    return str(found["schema"])

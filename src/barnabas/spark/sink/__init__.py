@@ -1,0 +1,1 @@
+"""The write side: encodes rows as record batches and sends the batches to partition leaders."""

@@ -1,0 +1,1 @@
+"""The read side: batch and stream readers that plan splits, fetch records and decode them."""
